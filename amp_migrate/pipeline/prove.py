@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 
 from amp_migrate.config import Settings
@@ -17,6 +16,7 @@ from amp_migrate.model.budget import (
 )
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, LoopOutcome
+from amp_migrate.pipeline.fault import Wrong, at_fault
 from amp_migrate.pipeline.models import program_of
 from amp_migrate.pipeline.new_findings import brought_in, confirmed
 from amp_migrate.pipeline.write import guarded
@@ -43,8 +43,14 @@ _TOO_MUCH = (
     "what the rewritten program runs leads to more than can be followed, so that nothing proves it "
     "right"
 )
-Blocked = dict[tuple[str, str], Refusal]
-"""Loops that are to be left alone, by path and scope, with the reason."""
+_LEAKS = (
+    "gradients that this loop scales may be left when it ends, and the same optimizer steps "
+    "without the scaler elsewhere: clear them (`zero_grad`) in between"
+)
+_TOLD = {UNFOLLOWED: _UNFOLLOWED, "bare-optimizer-step": _LEAKS}
+_UNPROVED = "addition-not-proved"
+Blocked = dict[tuple[str, str, int], Refusal]
+"""Loops that are to be left alone, by path, scope and line, with the reason."""
 
 
 def unstable(
@@ -90,7 +96,7 @@ def new_mistakes(
             return _mistakes(texts, outputs, migrated, settings, plans)
     except BudgetEndedError:
         return {
-            (path, loop.scope): Refusal(UNFOLLOWED, _at(loop), _TOO_MUCH)
+            _key(path, loop): Refusal(UNFOLLOWED, _at(loop), _TOO_MUCH)
             for path, loop in migrated
         }
 
@@ -113,32 +119,21 @@ def _mistakes(
         mistakes = _mistakes_in(
             program, texts[path], settings, plans[path], whole
         )
-        for rule, scope, message in [*mistakes, *unproved.get(path, ())]:
-            for file, loop in _at_fault(path, scope, migrated, plans[path]):
+        both = (texts[path], output)
+        for one in [*mistakes, *unproved.get(path, ())]:
+            for file, loop in at_fault(path, one, migrated, plans[path], both):
+                message = one.message
                 told = message if file == path else _in_file(path, message)
-                found[file, loop.scope] = Refusal(rule, _at(loop), told)
+                found[_key(file, loop)] = Refusal(one.rule, _at(loop), told)
     return found
+
+
+def _key(path: str, loop: LoopOutcome) -> tuple[str, str, int]:
+    return path, loop.scope, loop.line
 
 
 def _at(loop: LoopOutcome) -> ast.stmt:
     return ast.Pass(lineno=loop.line, col_offset=0)
-
-
-def _at_fault(
-    path: str,
-    scope: str,
-    migrated: Sequence[tuple[str, LoopOutcome]],
-    plan: Plan,
-) -> Sequence[tuple[str, LoopOutcome]]:
-    """The loops without which a mistake in a scope would not be made: that of the scope, those that
-    asked for what was added there; all of the file, or of the program, where nobody did.
-    """
-    own = [(file, loop) for file, loop in migrated if file == path]
-    around = [*accumulate(scope.split("."), "{}.{}".format)][::-1]
-    named = [one for one in own if one[1].scope in around]
-    asked = next((plan.askers[s] for s in around if s in plan.askers), ())
-    asking = [one for one in migrated if (one[0], one[1].scope) in asked]
-    return named or asking or own or migrated
 
 
 def _in_file(path: str, message: str) -> str:
@@ -151,9 +146,9 @@ def _unproved(
     texts: Mapping[str, str],
     outputs: Mapping[str, str],
     plans: Mapping[str, Plan],
-) -> dict[str, list[tuple[str, str, str]]]:
-    """The reason, scope and message of each addition that may fail, by path."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+) -> dict[str, list[Wrong]]:
+    """The additions that may fail, by path."""
+    found: dict[str, list[Wrong]] = {}
     if outputs:
         program = program_of({**texts, **outputs})
         introduced = {path: plan.introduced for path, plan in plans.items()}
@@ -168,13 +163,11 @@ def _unproved(
             )
             message = f"{what}{one.why}"
             found.setdefault(one.path, []).append(
-                ("addition-not-proved", one.scope, message)
+                Wrong(_UNPROVED, one.scope, message, one.line)
             )
         for path, message in _torn(program, plans):
             near = path if path in outputs else next(iter(outputs))
-            found.setdefault(near, []).append(
-                ("addition-not-proved", "", message)
-            )
+            found.setdefault(near, []).append(Wrong(_UNPROVED, "", message))
     return found
 
 
@@ -200,27 +193,27 @@ def _mistakes_in(
     settings: Settings,
     plan: Plan,
     whole: Mapping[str, str],
-) -> list[tuple[str, str, str]]:
-    """What is wrong in one file of a program, with the rule, the scope and the message; `whole` are
-    the files of the program, which may show what one of them does not.
+) -> list[Wrong]:
+    """What is wrong in one file of a program; `whole` are the files of the program, which may show
+    what one of them does not.
     """
     module = program.module
     found = brought_in(original, module.text, module.path, settings, program)
     if found and len(whole) > 1:
         found = confirmed(found, program_of(whole), settings)
-    new = [(f.rule, f.scope, f.message) for f in found]
+    new = [Wrong(f.rule, f.scope, f.message, f.line) for f in found]
     if plan.introduced.scalers and not new:
         new = [
-            (rule, scope, _UNFOLLOWED if rule == UNFOLLOWED else _WOULD_BREAK)
-            for rule, scope in _broken(program, whole)
+            Wrong(rule, scope, _TOLD.get(rule, _WOULD_BREAK), line)
+            for rule, scope, line in _broken(program, whole)
         ]
     return new
 
 
 def _broken(
     program: Program, whole: Mapping[str, str]
-) -> list[tuple[str, str]]:
-    """Where one file of a program breaks the protocol, by rule and scope."""
+) -> list[tuple[str, str, int]]:
+    """Where one file of a program breaks the protocol, by rule, scope and line."""
     found = mistakes_of(program)
     if len(whole) == 1 or not found:
         return found

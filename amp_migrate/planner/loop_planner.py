@@ -22,6 +22,7 @@ from amp_migrate.planner.half_safety.gradients_taken import refuse_taken
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.idle_regions import without_idle
 from amp_migrate.planner.half_safety.kept_outputs import kept_in_float
+from amp_migrate.planner.half_safety.kept_products import products_in_float
 from amp_migrate.planner.half_safety.locked_files import refuse_locked_files
 from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
@@ -139,6 +140,7 @@ class LoopPlanner:
             casts_after(
                 self.program, where, late, hazards, self.settings, own=own
             )
+        products_in_float(self.program, loop.scope, hazards)
         sums_in_float(
             self.program, [loop.scope, *(one for one, _ in before)], hazards
         )

@@ -62,8 +62,10 @@ from amp_migrate.rewrite.edits import (
     place,
 )
 
-Blocked: TypeAlias = "Mapping[tuple[str, str], Refusal]"
-"""Loops whose rewrite was judged wrong, by path and scope, with the refusal to give instead."""
+Blocked: TypeAlias = "Mapping[tuple[str, str, int], Refusal]"
+"""Loops whose rewrite was judged wrong, by path, scope and line of their first backward, with the
+refusal to give instead.
+"""
 
 
 _TOO_MUCH = (
@@ -108,7 +110,7 @@ class Planner:
         self.planned: list[LoopPlan] = []
         self.opened: dict[OpenCall, None] = {}
         """What the planned loops run and nothing was found of."""
-        self.conflicts: dict[tuple[str, str], Refusal] = {}
+        self.conflicts: dict[tuple[str, str, int], Refusal] = {}
         """Loops to block, as `blocked` does, and to plan all again."""
         self.left: list[Group] = []
         """Groups that were refused, so that nothing scales their losses."""
@@ -159,7 +161,7 @@ class Planner:
             )
             refusal = refusal or shared_step(self.program, plan.loop, self.left)
             if refusal is not None:
-                self.conflicts[scope.module.path, scope.qualname] = refusal
+                self.conflicts[_key(scope, plan.loop.backwards[0])] = refusal
         return bool(self.conflicts)
 
     def _decide_all(self, scope: Scope) -> list[LoopOutcome]:
@@ -266,7 +268,7 @@ class Planner:
     def _blocked(self, scope: Scope, backward: ast.Call) -> Refusal | None:
         if self.settings.leaves(scope.module.path, scope.qualname):
             return Skip("left-alone", backward, "--leave names this loop")
-        return self.blocked.get((scope.module.path, scope.qualname))
+        return self.blocked.get(_key(scope, backward))
 
     # -- edits
 
@@ -358,6 +360,10 @@ class Planner:
                 self.program.scope(one.function).module,
                 Note(one.function.lineno, one.function.col_offset + 1, message),
             )
+
+
+def _key(scope: Scope, backward: ast.Call) -> tuple[str, str, int]:
+    return scope.module.path, scope.qualname, backward.lineno
 
 
 def planned(

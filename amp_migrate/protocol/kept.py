@@ -76,3 +76,12 @@ def doubts(told: Diagnostics) -> list[Mistake]:
     known = told.found.keys() | told.good
     unsure = told.unsure.items()
     return [mistake for key, mistake in unsure if key not in known]
+
+
+def leaks(told: Diagnostics) -> list[Mistake]:
+    """Plain steps that scaled gradients may reach, though other paths show them right: a loop that
+    the scaler runs may leave some to a later one.
+    """
+    met = {**told.unsure, **told.found}
+    rule = "bare-optimizer-step"
+    return [one for key, one in met.items() if key[0] == rule]

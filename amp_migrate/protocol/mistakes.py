@@ -21,7 +21,7 @@ from amp_migrate.protocol.exploration import LIMIT, Explorer
 from amp_migrate.protocol.foreign_code import after_unknown_call
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.handlers import handle
-from amp_migrate.protocol.kept import Shown, doubts, kept
+from amp_migrate.protocol.kept import Shown, doubts, kept, leaks
 from amp_migrate.protocol.machine import OptimizerState, State
 from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
@@ -42,6 +42,8 @@ class Answer(NamedTuple):
     """Whether every path was followed within the budget."""
     doubts: tuple[Mistake, ...] = ()
     """Mistakes on paths that were joined, and may not happen."""
+    leaks: tuple[Mistake, ...] = ()
+    """Plain steps that scaled gradients may reach."""
 
 
 class Analysis:
@@ -81,6 +83,7 @@ class Analysis:
             tuple(mistakes),
             not self._shown.is_partial,
             tuple(doubts(self.diagnostics)),
+            tuple(leaks(self.diagnostics)),
         )
 
     def _as_heirs(self) -> None:

@@ -14,13 +14,6 @@ OPEN_ATTACKS: dict[str, str] = {}
 OPEN_CROSSINGS = {
     "moved_and_back-": "a model that is moved to a device, and back to the CPU at once",
     "closure_nonlocal-": "functions that a function gives back together",
-    "global_name-kept_for_a_later_product": "an output beside None, in a list of pairs",
-    "boolean_choice-kept_for_a_later_product": "an output beside None, in a list of pairs",
-    "forward_hook_list-kept_for_a_later_product": "what a hook keeps, in a list of pairs",
-    "global_name-numpy_algebra": "an output beside None, as an array",
-    "set_and_got-numpy_algebra": "what is perhaps half, as an array",
-    "forward_hook-numpy_algebra": "what is perhaps half, as an array",
-    "forward_hook_list-numpy_algebra": "what is perhaps half, as an array",
 }
 """Parts of the names of programs of crossings that still come out wrong."""
 

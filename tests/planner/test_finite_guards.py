@@ -38,6 +38,7 @@ def notes(guard: str) -> list[str]:
         "if not torch.isfinite(loss): sys.exit(1)",
         "if torch.isfinite(loss).all(): pass\n    else: raise ValueError",
         "assert not loss.isnan().any()",
+        "if math.isnan(float(loss)): break",
     ],
 )
 def test_a_guard_is_told(guard: str) -> None:
@@ -48,6 +49,7 @@ def test_a_guard_is_told(guard: str) -> None:
     "guard",
     [
         "if math.isnan(loss.item()): continue",
+        "if math.isnan(loss.item()):\n        for _ in y: break",
         "if torch.isnan(x).any(): raise ValueError",
         "assert x.shape == y.shape",
         "if loss.item() > 100: raise ValueError",

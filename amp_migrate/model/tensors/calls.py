@@ -268,14 +268,7 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if is_module and not is_of_any_class(value):
         return of_module(inference, value, call, scope)
     if program.effects.is_forward(call, scope):
-        region = inference.where(call)
-        if region is None:
-            found = _handed(inference, call, scope)
-            return found._replace(origin=Origin.NETWORK)
-        home = method_elsewhere(program, call, scope)
-        if home is not None:
-            return run_elsewhere(inference, *home, region)
-        return Fact(in_region(region).dtypes | DType.UNKNOWN)
+        return _of_forward(inference, call, scope)
     if is_module:
         return unseen_layer(inference, call)
     if value.kind in (Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER):
@@ -291,6 +284,18 @@ def _object(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
     if inference.inside(call):
         return found
     return with_sparse(inference, call, scope, found)
+
+
+def _of_forward(inference: Inference, call: ast.Call, scope: Scope) -> Fact:
+    """What a model gives of which no class is known."""
+    region = inference.where(call)
+    if region is None:
+        found = _handed(inference, call, scope)
+        return found._replace(origin=Origin.NETWORK)
+    home = method_elsewhere(inference.program, call, scope)
+    if home is not None:
+        return run_elsewhere(inference, *home, region)
+    return Fact(in_region(region).dtypes | DType.UNKNOWN)
 
 
 def _of_this_call(

@@ -17,6 +17,7 @@ from amp_migrate.model.syntax.module import (
     returned,
     returned_at,
 )
+from amp_migrate.model.values.keys import literal, may_be
 from amp_migrate.model.values.kinds import UNKNOWN, Value
 from amp_migrate.records import NamedTuple
 
@@ -70,11 +71,11 @@ class Contents:
         self, container: ast.expr, key: ast.expr | str | None, scope: Scope
     ) -> Value:
         """What may be found in a container under a key, any where none is told."""
-        wanted = _literal(key)
+        wanted = literal(key)
         found = [
             item.value
             for item in self._items(container, scope)
-            if wanted is None or _literal(item.key) in (None, wanted)
+            if may_be(item.key, key)
         ]
         passed = self._passed(container, wanted, scope)
         found += [self.values.of(one, where) for one, where in passed]
@@ -158,7 +159,7 @@ class Contents:
         """What is written in this program for `config["optimizer"]`, or passed by that name for
         `kwargs["optimizer"]`.
         """
-        wanted = _literal(entry.slice)
+        wanted = literal(entry.slice)
         for part in (
             self.made(entry.value, scope, set(seen or ()))
             if wanted is not None
@@ -170,7 +171,7 @@ class Contents:
                 else [(part.key, part.expr)]
             )
             for key, expr in items if part.home is None else ():
-                if _literal(key) == wanted:
+                if literal(key) == wanted:
                     yield expr, part.scope
         yield from self._passed(entry.value, wanted, scope)
 
@@ -320,10 +321,3 @@ def _literal_items(
 def _last_name(maker: ast.expr) -> str:
     name = dotted_name(maker.func) if isinstance(maker, ast.Call) else None
     return (name or "").rpartition(".")[2]
-
-
-def _literal(key: ast.expr | str | None) -> object:
-    """A key where it is told; None for any."""
-    if isinstance(key, ast.Constant):
-        return key.value
-    return key if isinstance(key, str) else None

@@ -11,6 +11,7 @@ from amp_migrate.model.checkpoints.forms import (
 )
 from amp_migrate.model.checkpoints.saved_keywords import saves_keywords
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import (
     AddArgument,
@@ -99,3 +100,34 @@ def saved_apart(program: Program, call: ast.Call) -> str:
         return "the optimizer's state is saved by itself: save the scaler's state beside it"
     name = ast.unparse(taker)
     return f"`{name}` gets the optimizer's state here: give it the scaler's state, too"
+
+
+def loaded_alone(given: ast.expr) -> str:
+    """Why nothing is loaded beside what `given` gives."""
+    if isinstance(given, ast.Subscript) and isinstance(given.value, ast.Call):
+        return (
+            f"`{ast.unparse(given.value)}` is read here for the optimizer's state alone: keep what "
+            "it gives in a variable, and load the scaler's state from it, too"
+        )
+    return "the optimizer's state is loaded by itself: load the scaler's state beside it"
+
+
+def is_text(key: ast.expr, scope: Scope) -> bool:
+    """A string, or a parameter that is one unless it is given: `states[1]` is an element of a
+    list, which has no `get`.
+    """
+    if isinstance(key, ast.Name) and isinstance(scope.node, FUNCTIONS):
+        own = scope.node.args
+        pairs = [
+            *zip(
+                reversed([*own.posonlyargs, *own.args]),
+                reversed(own.defaults),
+                strict=False,
+            ),
+            *zip(own.kwonlyargs, own.kw_defaults, strict=True),
+        ]
+        found = next(
+            (default for arg, default in pairs if arg.arg == key.id), None
+        )
+        return found is not None and is_text(found, scope)
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)

@@ -10,15 +10,18 @@ from amp_migrate.model.checkpoints.forms import is_only_read
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.whole_optimizers import saved_whole
-from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
+from amp_migrate.model.syntax.module import Module, Scope
 from amp_migrate.outcome import Note
 from amp_migrate.planner.checkpoints.entries import (
     KEY,
     Entry,
     entry_of,
+    is_text,
+    loaded_alone,
     saved_apart,
 )
 from amp_migrate.planner.checkpoints.optional_states import StateUse, settled
+from amp_migrate.planner.checkpoints.order import made_later
 from amp_migrate.planner.checkpoints.readers import reader_in_project, told
 from amp_migrate.planner.files.related_files import file_of_saver
 from amp_migrate.planner.refusal import Refusal
@@ -29,6 +32,8 @@ from amp_migrate.rewrite.edits import (
     InsertAfter,
     Template,
 )
+
+_LOCAL = "the scaler lives in the function that trains, so its state is not saved or loaded here"
 
 
 class Checkpoints:
@@ -181,17 +186,17 @@ class Checkpoints:
             return None
         if set(self.wiring.scalers.homes) - set(before.scalers.homes):
             self.wiring.restore(before)
-            self._note(
-                call,
-                (
-                    "the scaler lives in the function that trains, so its state is not saved or "
-                    "loaded here"
-                ),
-            )
+            self._note(call, _LOCAL)
             return None
         made = self.wiring.optional.get(id(scope.node))
         if is_idle(self.program, made, self.wiring.edits):
             self.wiring.restore(before)
+            return None
+        places = self.wiring.scalers.places(scope)
+        late = made_later(self.program, call, scope, places)
+        if late is not None:
+            self.wiring.restore(before)
+            self._note(call, late)
             return None
         self.wiring.scalers.homes = (
             before.scalers.homes
@@ -291,7 +296,7 @@ class Checkpoints:
             return False
         text = self._dict_of(given, scope)
         if text is None and self._would_scale(call, scope):
-            self._note(call, _loaded_alone(given))
+            self._note(call, loaded_alone(given))
         name = self._scaler(call, scope) if text is not None else None
         if name is None:
             return False
@@ -312,10 +317,10 @@ class Checkpoints:
         """`checkpoint` of `checkpoint["optimizer"]`, `states["optimizers"]` of an entry of that."""
         if not isinstance(given, ast.Subscript):
             return None
-        if not _is_text(given.slice, scope):
+        if not is_text(given.slice, scope):
             return None
         holder = given.value
-        while isinstance(holder, ast.Subscript) and _is_text(
+        while isinstance(holder, ast.Subscript) and is_text(
             holder.slice, scope
         ):
             holder = holder.value
@@ -362,37 +367,6 @@ class Checkpoints:
                 Note(node.lineno, node.col_offset + 1, message, kind="to do"),
             )
         )
-
-
-def _loaded_alone(given: ast.expr) -> str:
-    """Why nothing is loaded beside what `given` gives."""
-    if isinstance(given, ast.Subscript) and isinstance(given.value, ast.Call):
-        return (
-            f"`{ast.unparse(given.value)}` is read here for the optimizer's state alone: keep what "
-            "it gives in a variable, and load the scaler's state from it, too"
-        )
-    return "the optimizer's state is loaded by itself: load the scaler's state beside it"
-
-
-def _is_text(key: ast.expr, scope: Scope) -> bool:
-    """A string, or a parameter that is one unless it is given: `states[1]` is an element of a
-    list, which has no `get`.
-    """
-    if isinstance(key, ast.Name) and isinstance(scope.node, FUNCTIONS):
-        own = scope.node.args
-        pairs = [
-            *zip(
-                reversed([*own.posonlyargs, *own.args]),
-                reversed(own.defaults),
-                strict=False,
-            ),
-            *zip(own.kwonlyargs, own.kw_defaults, strict=True),
-        ]
-        found = next(
-            (default for arg, default in pairs if arg.arg == key.id), None
-        )
-        return found is not None and _is_text(found, scope)
-    return isinstance(key, ast.Constant) and isinstance(key.value, str)
 
 
 def _method(call: ast.Call) -> str:

@@ -273,7 +273,7 @@ class DeviceQuestions:
         condition.
         """
         named = (
-            min(bare_names(move.value.names))
+            min(bare_names(move.value.names), default="cuda")
             for move in moves
             if self._is_unconditional(move) and decides(move, moves, scope)
         )
@@ -281,10 +281,11 @@ class DeviceQuestions:
 
     def _is_unconditional(self, move: Move) -> bool:
         literal = move.device is None or not dotted_name(move.device)
+        is_number = literal and _is_index(move.value)
         cuda = (
             move.value.closed
             and not _may_be_cpu(move.value)
-            and bool(move.value.names)
+            and (bool(move.value.names) or is_number)
         )
         asks = move.tests or self._asks(move.scope)
         left = is_left_to_callers(self.program, move.scope)

@@ -12,6 +12,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import FLOATING
 from amp_migrate.planner.half_safety.exposed_values import Consumers
+from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.receivers import receivers_of
 
 _CONVERTERS = (
@@ -43,6 +44,8 @@ def array_of_half(
         return
     if fact.dtypes & ~FLOATING:
         return  # `.float()` would change the integers that other callers give
-    exposed = Consumers(asked).expose(tensor, scope)
-    if exposed and receivers_of(program).made(tensor, scope, _DEEP):
+    if not Consumers(asked).expose(tensor, scope):
+        return
+    is_tensor = receivers_of(program).made(tensor, scope, _DEEP)
+    if is_tensor or demands_of(program).demanded(tensor, scope):
         yield tensor

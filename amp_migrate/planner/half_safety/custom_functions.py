@@ -17,6 +17,10 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.syntax.queries import names_in, nodes_in
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.planner.half_safety.applied_functions import (
+    applied,
+    class_named,
+)
 from amp_migrate.planner.half_safety.autograd_functions import (
     BACKWARD,
     FORWARD,
@@ -231,27 +235,17 @@ _KNOWN = (
 )
 
 
-def applied(program: Program, call: ast.Call, scope: Scope) -> Custom | None:
-    """The custom function that a call runs: `Cls.apply(...)`, by another name, too; one of the old
-    style by `Cls(...)(...)`.
-    """
-    found = _class_applied(program, call.func, scope, _DEEP)
-    if found is None:
-        return None
-    home, cls = found
-    return next((one for one in functions(home) if one.node is cls), None)
-
-
-_DEEP = 4
-
-
 def refuse_bounded(
     program: Program, call: ast.Call, scope: Scope, *, scaled: bool
 ) -> None:
     """Raise Refusal for a function whose backward does not pass the scaler's factor on."""
-    custom = applied(program, call, scope) if scaled else None
-    backward = custom.method("backward") if custom is not None else None
-    if custom is None or backward is None:
+    for custom in applied(program, call, scope) if scaled else ():
+        _refuse_bounded(call, custom)
+
+
+def _refuse_bounded(call: ast.Call, custom: Custom) -> None:
+    backward = custom.method("backward")
+    if backward is None:
         return
     found = bound_in(custom.program, backward)
     if found is not None:
@@ -270,7 +264,7 @@ def perhaps_applied(
     """The functions of the program that `TABLE["product"].apply(x)`, or a variable that holds such
     an `apply`, may run.
     """
-    if applied(program, call, scope) is not None:
+    if applied(program, call, scope):
         return []
     func = call.func
     dotted = dotted_name(func)
@@ -294,59 +288,11 @@ def _is_open_apply(program: Program, expr: ast.expr | None) -> bool:
     if expr.value not in program.module.parents:
         return False
     scope = program.module.scope_of(expr.value)
-    named = _class_named(program, expr.value, scope)
+    named = class_named(program, expr.value, scope)
     return named is None and program.values.kind(expr.value, scope) in (
         Kind.UNKNOWN,
         Kind.OTHER,
     )
-
-
-def _class_applied(
-    program: Program, func: ast.expr, scope: Scope, deep: int
-) -> tuple[Program, ast.ClassDef] | None:
-    if deep == 0:
-        return None
-    if isinstance(func, ast.Call):
-        return _class_named(program, func.func, scope)
-    if isinstance(func, ast.Attribute) and func.attr == "apply":
-        return _class_named(program, func.value, scope)
-    dotted = dotted_name(func)
-    origin = (
-        program.module.elsewhere(dotted, scope) if dotted is not None else None
-    )
-    abroad = program.reaching.imported.variable(func, scope)
-    if abroad is not None:
-        there, bindings = abroad
-        return next(
-            (
-                _class_applied(there, one.value, there.module.root, deep - 1)
-                for one in bindings
-                if isinstance(one.value, ast.Attribute)
-            ),
-            None,
-        )
-    home = origin[0] if origin is not None else scope.lookup(dotted or "")
-    name = origin[1] if origin is not None else dotted or ""
-    for binding in home.bindings.get(name, ()) if home is not None else ():
-        if binding.how == "assign" and isinstance(binding.value, ast.Attribute):
-            return (
-                _class_applied(program, binding.value, home, deep - 1)
-                if home
-                else None
-            )
-    return None
-
-
-def _class_named(
-    program: Program, expr: ast.expr, scope: Scope
-) -> tuple[Program, ast.ClassDef] | None:
-    own = program.graph.class_named(expr, scope)
-    if own is not None:
-        return program, own
-    abroad = program.values.abroad(expr, scope)
-    if abroad is None or not isinstance(abroad[1], ast.ClassDef):
-        return None
-    return abroad[0], abroad[1]
 
 
 def refuse_unprotected(
@@ -354,25 +300,28 @@ def refuse_unprotected(
     call: ast.Call,
     scope: Scope,
     has_gradient: Callable[[ast.expr], bool],
-) -> Custom | None:
-    """The custom function that a call runs, where it is going to be decorated. Raises Refusal
-    where it multiplies without `custom_fwd`, and nothing here decorates it. One that is given
+) -> list[Custom]:
+    """The custom functions that a call may run which are going to be decorated. Raises Refusal
+    where one multiplies without `custom_fwd`, and nothing here decorates it. One that is given
     nothing that has a gradient runs no backward, and is as safe as any function.
     """
-    custom = applied(program, call, scope)
-    if custom is None:
-        return None
-    _refuse_old_style(call, custom)
+    found = applied(program, call, scope)
+    for custom in found:
+        _refuse_old_style(call, custom)
     given = [*call.args, *(one.value for one in call.keywords)]
     if given and not any(map(has_gradient, given)):
-        return None
+        return []
+    return [one for one in found if _is_decorated(program, call, one)]
+
+
+def _is_decorated(program: Program, call: ast.Call, custom: Custom) -> bool:
     is_own = custom.program is program
     if is_own and mends(program, custom.node):
-        return custom
+        return True
     if isinstance(call.func, ast.Call) or not _is_unprotected(
         custom.program, custom
     ):
-        return None
+        return False
     raise unprotected(call, custom, elsewhere=not is_own)
 
 

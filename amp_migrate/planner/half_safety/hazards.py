@@ -243,9 +243,9 @@ class Hazards:
             self.cast(expr, "half-outside-autocast")
         refuse_bounded(self.program, call, scope, scaled=self.float16)
         asks = partial(self._has_gradient, scope)
-        custom = refuse_unprotected(self.program, call, scope, asks)
+        customs = refuse_unprotected(self.program, call, scope, asks)
         more = perhaps_applied(self.program, call, scope)
-        self.functions.update(more if custom is None else [*more, custom])
+        self.functions.update([*more, *customs])
         self._refuse_bce(call, scope)
 
     def _has_gradient(self, scope: Scope, expr: ast.expr) -> bool:

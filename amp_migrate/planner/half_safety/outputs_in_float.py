@@ -11,8 +11,10 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.planner.half_safety.exposed_values import Consumers
 from amp_migrate.planner.half_safety.hazards import Hazards
+from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.torch_facts.methods import VIEWS
 
@@ -32,14 +34,21 @@ def outputs_in_float(
         ):
             continue
         if isinstance(node.ctx, ast.Load) and dotted_name(node) is not None:
-            if hazards.asked.fact(node, scope).floats_alone:
-                _judge(program, node, scope, hazards)
+            _judge(program, node, scope, hazards)
 
 
 def _judge(
     program: Program, read: ast.expr, scope: Scope, hazards: Hazards
 ) -> None:
-    if Consumers(hazards.asked).expose(read, scope):
-        whole = viewed(program.module, read, VIEWS)
-        if receivers_of(program).made(whole, scope, _DEEP):
-            hazards.cast(whole, "half-outside-autocast")
+    fact = hazards.asked.fact(read, scope)
+    perhaps = fact._replace(dtypes=fact.dtypes & ~DType.OTHER)
+    if not perhaps.floats_alone:
+        return
+    if not Consumers(hazards.asked).expose(read, scope):
+        return
+    whole = viewed(program.module, read, VIEWS)
+    is_tensor = demands_of(program).demanded(whole, scope)
+    if not is_tensor and fact.floats_alone:
+        is_tensor = receivers_of(program).made(whole, scope, _DEEP)
+    if is_tensor:
+        hazards.cast(whole, "half-outside-autocast")

@@ -59,7 +59,7 @@ def casts_after(
     for node, where in _inner_first(program, nodes):
         if program.module.statement_of(node) in hazards.islands:
             continue  # judged when it was set apart
-        for expr in _meets_float(program, node, where, hazards):
+        for expr in meets_float(program, node, where, hazards):
             if _is_made_half(program, expr, where, hazards):
                 hazards.cast(expr)
         if isinstance(node, ast.Call) and where is scope:
@@ -144,7 +144,7 @@ def _outermost(program: Program, statements: list[ast.stmt]) -> list[ast.stmt]:
     return found
 
 
-def _meets_float(
+def meets_float(
     program: Program, node: ast.AST, scope: Scope, hazards: Hazards
 ) -> list[ast.expr]:
     """Operands that must have the dtype of float32 weights, or that half would overflow."""

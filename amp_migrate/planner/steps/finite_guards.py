@@ -21,11 +21,12 @@ def finite_guards(loop: Loop) -> Iterator[tuple[Module, Note]]:
     module = loop.scope.module
     for statement in _beside(loop.scope, loop.backwards):
         for node in nodes_in(statement):
-            if isinstance(node, (ast.If, ast.Assert)) and _ends_the_run(
-                node, loop.scope
-            ):
+            if not isinstance(node, (ast.If, ast.Assert)):
+                continue
+            ended = _ended(node, loop.scope)
+            if ended:
                 message = (
-                    f"`{ast.unparse(node.test)}` ends the run at a loss that is not finite: in "
+                    f"`{ast.unparse(node.test)}` ends the {ended} at a loss that is not finite: in "
                     "half precision one may come now and then, and the scaler would skip its step"
                 )
                 yield module, Note(node.lineno, node.col_offset + 1, message)
@@ -48,15 +49,24 @@ def _beside(scope: Scope, backwards: list[ast.Call]) -> list[ast.stmt]:
     return list(found)
 
 
-def _ends_the_run(guard: ast.If | ast.Assert, scope: Scope) -> bool:
+def _ended(guard: ast.If | ast.Assert, scope: Scope) -> str:
+    """What a guard ends where a loss is not finite."""
     asked = [node for node in nodes_in(guard.test) if _asks(node)]
     if all(_is_data(node, scope) for node in asked):
-        return False
-    return isinstance(guard, ast.Assert) or any(
-        isinstance(node, ast.Raise) or ends_run(scope.module, node)
+        return ""
+    if isinstance(guard, ast.Assert):
+        return "run"
+    done = [
+        node
         for statement in (*guard.body, *guard.orelse)
         for node in nodes_in(statement)
-    )
+    ]
+    for node in done:
+        if isinstance(node, ast.Raise) or ends_run(scope.module, node):
+            return "run"
+    is_left = any(isinstance(node, ast.Break) for node in done)
+    is_inner = any(isinstance(node, LOOPS) for node in done)
+    return "loop" if is_left and not is_inner else ""
 
 
 def _asks(node: ast.AST) -> bool:

@@ -32,24 +32,24 @@ def protocol_failures(text: str) -> list[str]:
 
 def protocol_mistakes(text: str) -> list[tuple[str, str]]:
     """The same as pairs of rule and scope."""
-    return mistakes_of(Program(text, "<output>"))
+    return [one[:2] for one in mistakes_of(Program(text, "<output>"))]
 
 
-def mistakes_of(program: Program) -> list[tuple[str, str]]:
-    """The same of a program that is read already."""
+def mistakes_of(program: Program) -> list[tuple[str, str, int]]:
+    """The same of a program that is read already, with the lines; 0 where it stands at none."""
     found = [
-        (m.rule, program.module.scope_of(m.node).qualname)
-        for m in mistakes(program)
+        (rule, program.module.scope_of(node).qualname, _line(node))
+        for rule, node in _wrong_nodes(program)
     ]
     if not found and not _is_followed(program):
-        found.append((UNFOLLOWED, ""))
+        found.append((UNFOLLOWED, "", 0))
     return [
         *found,
-        *(("missing-scaler-update", "") for _ in _forgotten(program)),
+        *(("missing-scaler-update", "", 0) for _ in _forgotten(program)),
     ]
 
 
-def mistakes_in(program: Program, whole: Program) -> list[tuple[str, str]]:
+def mistakes_in(program: Program, whole: Program) -> list[tuple[str, str, int]]:
     """Those of one file that the program shows, too, of which the file is a part: its callers may
     clear the gradients that a function leaves behind.
     """
@@ -66,10 +66,28 @@ def mistakes_in(program: Program, whole: Program) -> list[tuple[str, str]]:
 def _wrong_scopes(whole: Program, path: str) -> Iterator[str]:
     """The scopes of a file in which a program breaks the protocol."""
     module = whole.module
-    for mistake in mistakes(whole):
-        scope = module.scope_of(mistake.node)
+    for _, node in _wrong_nodes(whole):
+        scope = module.scope_of(node)
         if scope.module.path == path:
             yield scope.qualname
+
+
+def _wrong_nodes(program: Program) -> list[tuple[str, ast.AST]]:
+    """Where a program breaks the protocol; where it does not, what it leaves behind."""
+    found: list[tuple[str, ast.AST]]
+    found = [(one.rule, one.node) for one in mistakes(program)]
+    return found or list(_leaks(program))
+
+
+def _leaks(program: Program) -> Iterator[tuple[str, ast.AST]]:
+    """The scaled backwards whose gradients a plain step may meet."""
+    for one in answer(program).leaks:
+        for node, _ in one.related or ((one.node, ""),):
+            yield one.rule, node
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
 
 
 def _is_followed(program: Program) -> bool:

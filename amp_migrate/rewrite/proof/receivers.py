@@ -22,6 +22,7 @@ from amp_migrate.model.tensors.parameters import arguments, spread_arguments
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
+from amp_migrate.rewrite.proof.filled_lists import given_to_list
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
 from amp_migrate.rewrite.proof.tensor_methods import only_tensors_take, swaps
 from amp_migrate.torch_facts import layers, ops
@@ -131,12 +132,13 @@ class Receivers:
                 if isinstance(expr.slice, ast.Constant)
                 else None
             )
-            whole = self.made(expr.value, scope, deep)
-            return (
-                whole
-                or isinstance(part, int)
-                and self.part(expr.value, part, scope, deep)
-            )
+            if self.made(expr.value, scope, deep):
+                return True
+            if isinstance(part, int) and self.part(
+                expr.value, part, scope, deep
+            ):
+                return True
+            return self._taken_out(expr, scope, deep)
         if isinstance(expr, ast.UnaryOp) and not isinstance(expr.op, ast.Not):
             return self.made(expr.operand, scope, deep)
         return isinstance(expr, ast.NamedExpr) and self.made(
@@ -150,6 +152,8 @@ class Receivers:
             return op.result not in _NO_SINGLE
         if self._method(call, scope, deep):
             return True
+        if self._taken_out(call, scope, deep):
+            return True
         row = self.demands.layer(call, scope)
         if row is not None and row.op is not None:
             return row.op.result not in _SEVERAL
@@ -161,6 +165,11 @@ class Receivers:
         return bool(results) and all(
             home.made(one, at, deep) for home, one, at in results
         )
+
+    def _taken_out(self, expr: ast.expr, scope: Scope, deep: int) -> bool:
+        """`kept[-1]`, `kept.pop()` of a list that is made empty and given nothing but tensors."""
+        put = given_to_list(self.program, expr, scope)
+        return bool(put) and all(self.made(*one, deep) for one in put)
 
     def _ends_in_layer(self, last: ast.expr | None, deep: int) -> bool:
         """`nn.Sequential(..., nn.Tanh())` gives what its last layer gives."""
