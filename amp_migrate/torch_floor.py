@@ -46,6 +46,8 @@ _LOWER = pattern(
 )
 _UPPER = pattern(rf"<(?P<itself>=?){_VERSION}(?:\.(?P<patch>\d+))?")
 _CHECK = pattern(r"(?m)^[ \t]*(?:assert|raise)\b.*$")
+_FIRST = (0, 1)
+"""The first release: `torch>=0.0` says that there is torch, and no more."""
 _LAST_1 = (1, 13)
 """The release before 2.0."""
 
@@ -146,7 +148,7 @@ def _bound(bounds: str) -> tuple[int, int] | None:
     """
     requirement = bounds.partition(";")[0].replace("(", " ")
     lower = _LOWER.search(requirement)
-    if lower is not None:
+    if lower is not None and _version(lower) >= _FIRST:
         return _version(lower)
     upper = _UPPER.search(requirement)
     return _below(upper) if upper is not None else None

@@ -16,7 +16,7 @@ from amp_migrate.outcome import Alone, LoopOutcome, Note
 from amp_migrate.planner import half_done as halfdone
 from amp_migrate.planner.askers import askers
 from amp_migrate.planner.checkpoints.saved_states import Checkpoints
-from amp_migrate.planner.files.alone import refuse_alone
+from amp_migrate.planner.files.alone import refuse_alone, told_alone
 from amp_migrate.planner.files.file_additions import FileAdditions
 from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.files.related_files import (
@@ -225,9 +225,9 @@ class Planner:
     ) -> LoopOutcome:
         line = backwards[0].lineno
         self.held_back |= bool(refusal.files)
-        self.company |= dict.fromkeys(
-            company(refusal, scope, self.program, self.project)
-        )
+        asked = company(refusal, scope, self.program, self.project)
+        self.company |= dict.fromkeys(asked)
+        refusal = told_alone(self.alone, refusal, asked)
         if isinstance(refusal, Skip):
             return LoopOutcome(
                 line, scope.qualname, "skipped", refusal.reason, refusal.message

@@ -97,3 +97,46 @@ def test_files_that_lead_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(programs, "_grown", grown)
     named = ["trainer.py", "memory.py", "main.py"]
     assert loops(tmp_path, named, WRITES)["trainer.py"] == ("refused", "too-many-paths")
+
+
+STEPPED = """\
+from torch.nn import functional as F
+
+
+def run(model, loader, optimizer):
+    for x, y in loader:
+        {before}
+        loss = F.mse_loss(model(x.cuda()), y.cuda())
+        loss.backward()
+        {step}
+"""
+CALLS = """\
+import torch
+from stepped import run
+
+model = torch.nn.Linear(4, 4).cuda()
+run(model, [], torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "reason"),
+    [
+        ("optimizer.zero_grad()", "optimizer.step()", "too-many-paths"),
+        ("optimizer.zero_grad()", "pass", "too-many-paths"),
+        ("model.half()", "optimizer.step()", "already-half"),
+    ],
+)
+def test_reasons_where_too_much_would_have_to_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, step: str, reason: str
+) -> None:
+    def grown(*_: object) -> None:
+        raise BudgetEndedError
+
+    monkeypatch.setattr(programs, "_grown", grown)
+    (tmp_path / "stepped.py").write_text(STEPPED.format(before=before, step=step))
+    (tmp_path / "main.py").write_text(CALLS)
+    _, project = _Run(list(discover([tmp_path])), Settings(), False)._sift()
+    done = rewrite_together([str(tmp_path / "stepped.py")], Settings(), project)
+    found = [loop.reason for one in done.members.values() for loop in one.outcome.loops]
+    assert found == [reason]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from amp_migrate.outcome import Alone
+from amp_migrate.planner.files.related_files import SHOWN_ABOVE
 from amp_migrate.planner.refusal import Refusal
 
 _SAYS = {
@@ -35,3 +36,20 @@ def refuse_alone(
         told = f"{names[0]} and {len(names) - 1} more"
     message = _SAYS[alone].format(told)
     raise Refusal(alone.value, node, message)
+
+
+def told_alone(
+    alone: Alone | None, refusal: Refusal, asked: Sequence[str]
+) -> Refusal:
+    """Why a loop is left alone whose reason speaks of what is not in sight:
+    it stands in files that nobody could follow.
+    """
+    unseen = bool(refusal.files) or refusal.above
+    unseen |= refusal.reason in SHOWN_ABOVE
+    if alone is not Alone.TOO_MUCH or not unseen:
+        return refusal
+    try:
+        refuse_alone(alone, refusal.node, asked)
+    except Refusal as other:
+        return other
+    return refusal

@@ -25,7 +25,7 @@ from amp_migrate.project.module_graph import Project
 # What a helper's file can mend: the model's sigmoid. All other hazards name their file themselves.
 _BELOW = {"bce-on-probabilities"}
 # What a caller's file can show: the model, the optimizer, its step, the device.
-_ABOVE = {
+SHOWN_ABOVE = {
     "loss-computed-elsewhere",
     "optimizer-not-in-sight",
     "step-elsewhere",
@@ -56,7 +56,7 @@ def company(
         return []
     found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
     linked = {resolved(f.path) for f in program.module.files}
-    if refusal.above or refusal.reason in _ABOVE:
+    if refusal.above or refusal.reason in SHOWN_ABOVE:
         users = [
             user
             for file, name in _handed_out(scope, program)
