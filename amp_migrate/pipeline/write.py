@@ -43,7 +43,7 @@ def _file(file: Module, plan: Plan, original: str) -> FileOutcome:
     from amp_migrate.rewrite.writer import UnparsableModule, WriteError, apply
 
     text, path = file.text, file.path
-    loops, notes = tuple(plan.loops), tuple(plan.notes)
+    loops, notes = tuple(plan.loops), tuple(dict.fromkeys(plan.notes))
     if not plan.edits:
         return FileOutcome(path, _status(plan), loops, notes)
     try:

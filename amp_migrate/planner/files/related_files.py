@@ -22,8 +22,9 @@ from amp_migrate.project import nearby
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
-# What a helper's file can mend: the model's sigmoid. All other hazards name their file themselves.
-_BELOW = {"bce-on-probabilities"}
+# What a helper's file can show or mend: a method that makes the optimizer, the model's sigmoid. All
+# other hazards name their file themselves.
+_BELOW = {"bce-on-probabilities", "optimizer-not-in-sight"}
 # What a caller's file can show: the model, the optimizer, its step, the device.
 SHOWN_ABOVE = {
     "loss-computed-elsewhere",
@@ -54,8 +55,14 @@ def company(
         return [*refusal.files, *ways, *_packages(refusal.files, project)]
     if not project.imports:
         return []
-    found = project.helpers(here, _MOST) if refusal.reason in _BELOW else []
     linked = {resolved(f.path) for f in program.module.files}
+    found: list[str] = []
+    if refusal.reason in _INHERITED:
+        bases = _of_bases(here, scope, program, project)
+        found = [file for file in bases if file not in linked]
+    # A base class sets what its heirs read: first it is asked, and then their forty neighbours.
+    if refusal.reason in _BELOW and not found:
+        found = project.helpers(here, _MOST)
     if refusal.above or refusal.reason in SHOWN_ABOVE:
         users = [
             user
@@ -70,8 +77,6 @@ def company(
             found += [
                 file for user in near for file in project.imports.get(user, ())
             ][:_MOST]
-    if refusal.reason in _INHERITED:
-        found += _of_bases(here, scope, program, project)
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
