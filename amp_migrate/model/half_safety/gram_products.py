@@ -27,6 +27,8 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if not isinstance(node, ast.expr) or not asked.inference.inside(node):
         return
     sides = _multiplied(asked, node, scope)
+    if not sides:
+        return
     products: list[_Product] = []
     for side in sides:
         behind = list(_from_gram(asked, side, scope, _DEEP))
