@@ -163,6 +163,35 @@ def test_backward_here_and_step_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("run", "why"),
+    [("net(x)", "which `net` runs there (program.py:"), ("print(x)", "no call that was read")],
+)
+def test_backward_in_a_forward_that_the_step_runs(run: str, why: str) -> None:
+    apart = f"""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        loss = self.fc(x).square().mean()
+        loss.backward()
+        return loss
+
+
+net = Net().to(device)
+
+
+def apply(x):
+    {run}
+    optimizer.step()
+"""
+    [loop] = migrate(HEAD + apart).loops
+    assert (loop.status, loop.reason) == ("refused", "step-elsewhere")
+    assert why in str(loop.message)
+
+
+@pytest.mark.parametrize(
     "mark", ["@torch.compile", "@torch.compile(mode='reduce-overhead')", "@torch.jit.script"]
 )
 def test_a_compiled_step(mark: str) -> None:

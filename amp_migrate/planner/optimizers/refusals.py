@@ -10,7 +10,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.step_signatures import takes_no_closure
-from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind, Value, scheduler_name
 from amp_migrate.planner.gradients.cleared_gradients import never_stepped
@@ -19,7 +19,7 @@ from amp_migrate.planner.groups import Group
 from amp_migrate.planner.optimizers.handed_optimizers import handed_over
 from amp_migrate.planner.optimizers.passed_on import passed_on
 from amp_migrate.planner.preconditions.checks import own_nodes
-from amp_migrate.planner.refusal import Refusal, Skip, what_was_read
+from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
 from amp_migrate.planner.steps.hidden_steps import hidden_step
 from amp_migrate.planner.steps.steps_of_callers import stepped_by_callers
 from amp_migrate.torch_facts import optimizers as library_optimizers
@@ -150,17 +150,40 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
         return Refusal(
             "step-elsewhere", backward, f"{why}own. {_left(program, group)}"
         )
-    here = [s for s in free if s[1].module is group.scope.module]
+    runs = {
+        where: _run_of_forward(program, group.scope, where) for _, where in free
+    }
+    joined = [one for one in free if runs[one[1]] is not None]
+    near = joined or free
+    here = [s for s in near if s[1].module is group.scope.module]
     call, where = min(
-        here or free, key=lambda one: abs(one[0].lineno - backward.lineno)
+        here or near, key=lambda one: abs(one[0].lineno - backward.lineno)
     )
     file = "" if here else f" of {where.module.path}"
     what = f"`{ast.unparse(call)}` in line {call.lineno}{file} (`{where.qualname}`)"
-    return Refusal(
-        "step-elsewhere",
-        group.backwards[0],
-        f"{what} is the nearest step, and no call that was read leads to it and to this backward",
-    )
+    why = "is the nearest step, and no call that was read leads to it and to this backward"
+    run = runs[where]
+    if run is not None:
+        place = place_of(program, run)
+        why = (
+            f"steps on what this `forward` leaves, which `{ast.unparse(run.func)}` runs there "
+            f"({place}): what is called as a model may be wrapped, and its backward out of reach"
+        )
+    return Refusal("step-elsewhere", backward, f"{what} {why}")
+
+
+def _run_of_forward(
+    program: Program, scope: Scope, where: Scope
+) -> ast.Call | None:
+    """The call of a model in `where` that runs the `forward` which `scope` is."""
+    forward = scope.node
+    if not isinstance(forward, FUNCTIONS) or forward.name != "forward":
+        return None
+    for call in where.calls:
+        cls = program.values.of(call.func, where).cls
+        if cls is not None and program.graph.method(cls, "forward") is forward:
+            return call
+    return None
 
 
 def _left(program: Program, group: Group) -> str:
