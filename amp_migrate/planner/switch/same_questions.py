@@ -92,8 +92,10 @@ def _is_one_here(program: Program, wanted: Origin, here: ReadingPlace) -> bool:
 
 
 def _names(here: ReadingPlace) -> Iterator[str]:
-    """The local names of a place, and the attributes of its object."""
+    """The local names of a place, those of its module, and the attributes of its object."""
     yield from here.scope.bindings
+    if here.scope.is_function:
+        yield from here.scope.module.root.bindings
     owner = here.scope.owner
     for name in owner.bindings if owner is not None else ():
         if name.startswith("self."):
