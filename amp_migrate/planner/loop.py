@@ -16,6 +16,7 @@ from amp_migrate.model.syntax.module import (
     Scope,
     is_abstract,
 )
+from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.planner.gradients.cleared_before_steps import all_cleared
 from amp_migrate.planner.groups import Group, groups
 from amp_migrate.planner.optimizers.refusals import no_step
@@ -234,12 +235,26 @@ def _stepped_with(program: Program, scope: Scope) -> ast.Call | None:
                 and call.func.attr == "step"
             ):
                 given = [*call.args, *(k.value for k in call.keywords)]
-                if any(
-                    (dotted_name(a) or "").rpartition(".")[2] == scope.node.name
-                    for a in given
-                ):
+                if any(_runs(program, a, scope.node.name) for a in given):
                     return call
     return None
+
+
+def _runs(program: Program, given: ast.expr, name: str) -> bool:
+    """Whether a step that is given something runs what has a name: itself, in
+    a lambda, or with arguments that are bound to it.
+    """
+    held: list[ast.expr] = [given]
+    if isinstance(given, ast.Lambda):
+        held = [call.func for call in calls_in(given.body)]
+    elif isinstance(given, ast.Call):
+        is_partial = program.canonical(given.func) == "functools.partial"
+        held = given.args[:1] if is_partial else []
+    for one in held:
+        dotted = dotted_name(one) or ""
+        if dotted.rpartition(".")[2] == name:
+            return True
+    return False
 
 
 def _callers(program: Program, scope: Scope) -> list[Scope]:

@@ -140,3 +140,23 @@ def test_reasons_where_too_much_would_have_to_be_followed(
     done = rewrite_together([str(tmp_path / "stepped.py")], Settings(), project)
     found = [loop.reason for one in done.members.values() for loop in one.outcome.loops]
     assert found == [reason]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        (CALLS, ("migrated", None)),
+        (f"{CALLS}size = 1 if model, else 2\n", ("refused", "syntax")),
+    ],
+)
+def test_callers_that_do_not_parse(
+    tmp_path: Path, calls: str, expected: tuple[str, str | None]
+) -> None:
+    (tmp_path / "stepped.py").write_text(
+        STEPPED.format(before="optimizer.zero_grad()", step="optimizer.step()")
+    )
+    (tmp_path / "main.py").write_text(calls)
+    _, project = _Run(list(discover([tmp_path])), Settings(), False)._sift()
+    done = rewrite_together([str(tmp_path / "stepped.py")], Settings(), project)
+    found = [(o.status, o.reason) for one in done.members.values() for o in one.outcome.loops]
+    assert found == [expected]

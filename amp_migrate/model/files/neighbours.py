@@ -139,7 +139,7 @@ class Neighbours:
         for name in (f"{canonical}.{_ANY}", canonical):
             for file, attributes in self._places(name):
                 if len(attributes) == 1 and nearby.changed(file) is not None:
-                    return _unparsed(file)
+                    return unparsed_file(file)
         return None
 
     def definers(self, name: str) -> list[Definition]:
@@ -241,7 +241,8 @@ class Unparsed(NamedTuple):
     said: str
 
 
-def _unparsed(file: str) -> Unparsed | None:
+def unparsed_file(file: str) -> Unparsed | None:
+    """What keeps Python from parsing a file; None where nothing does."""
     if program_of(file) is not None:
         return None
     try:

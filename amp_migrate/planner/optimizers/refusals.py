@@ -146,9 +146,10 @@ def _stepped_apart(program: Program, group: Group) -> Refusal | None:
     backward = group.backwards[0]
     free = [s for s in steps if not _has_backward(program, s[1])]
     if not free:
-        why = "no step is known to use these gradients: each that was read has a backward of its "
+        why = "no call that was read joins these gradients with a step: each function that "
+        why += "steps goes backward itself"
         return Refusal(
-            "step-elsewhere", backward, f"{why}own. {_left(program, group)}"
+            "step-elsewhere", backward, f"{why}. {_left(program, group)}"
         )
     runs = {
         where: _run_of_forward(program, group.scope, where) for _, where in free

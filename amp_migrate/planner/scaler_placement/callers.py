@@ -33,6 +33,9 @@ from amp_migrate.planner.scaler_placement.decorated import (
     refuse_strict_wrappers,
     registrar,
 )
+from amp_migrate.planner.scaler_placement.unparsed_users import (
+    refuse_unparsed,
+)
 from amp_migrate.planner.scaler_placement.unresolved import (
     files_in_question,
     namesakes,
@@ -267,9 +270,10 @@ def refuse_unlinked(
     if not users:
         return
     here = Path(resolved(program.module.scopes[node].module.path))
+    use = "is used" if isinstance(node, ast.ClassDef) else "is called"
+    refuse_unparsed(here, users, node, f"`{node.name}` {use}")
     near = os.path.relpath(users[0], here.parent)
     more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-    use = "is used" if isinstance(node, ast.ClassDef) else "is called"
     what = f"`{node.name}` {use} in {near}{more}, which may have to make the scaler or pass it"
     raise Refusal(
         "callers-in-other-modules",
