@@ -65,7 +65,7 @@ def _assigned(inference: Inference, binding: Binding, fact: Fact) -> Fact:
     whole = fact if place is None else fact.element(place)
     if isinstance(binding.value, ast.Constant):
         return join([whole, *_set_from_outside(inference, binding)])
-    if fact.container:
+    if whole.container:
         return _filled(inference, binding, whole)
     if whole.origin and _is_written(inference, binding):
         return whole._replace(origin=Origin.NETWORK)
