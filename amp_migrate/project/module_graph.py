@@ -206,11 +206,6 @@ class Index:
                 yield found[0]
         if file is not None:
             yield file
-        if f"{folder}/__init__.py" in self.known and "." not in name:
-            # Files of a package run with the folder above on the search path.
-            above = _file(folder.rpartition("/")[0], name, self.known)
-            if above is not None:
-                yield above
 
 
 def _statements(data: bytes) -> Iterator[re.Match[bytes]]:
