@@ -97,7 +97,7 @@ class Planner:
         self.program = program
         self.settings = settings
         self.project = project or Project()
-        self.spellings = Spellings(settings)
+        self.spellings = Spellings(settings, program.module.files)
         self.switches = SwitchFinder(
             program, settings, self.spellings, switches
         )

@@ -5,7 +5,9 @@ name of the file.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from amp_migrate.config import Settings
 from amp_migrate.model.files.old_calls import removed_in
@@ -126,7 +128,9 @@ class Spelling:
         return f"{self.torch}.cuda.amp.autocast(enabled=False)"
 
 
-def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
+def spelling(
+    module: Module, settings: Settings, *, new_api: bool
+) -> tuple[Spelling, bool]:
     """The file's way to write AMP, and whether `import torch` has to be added for it."""
     bound = module.root.bindings
     local = module.imports.local("torch")
@@ -137,11 +141,8 @@ def spelling(module: Module, settings: Settings) -> tuple[Spelling, bool]:
         and module.imports.canonical(ast.Name("torch", ast.Load())) == "torch"
     ):
         local, known = "torch", "torch" in module.identifiers
-    target = settings.target_torch
-    new_api = not _is_for_older(module) if target is None else target >= NEW_API
-    return Spelling(
-        local if known and local else "torch", settings.dtype, new_api
-    ), not known
+    name = local if known and local else "torch"
+    return Spelling(name, settings.dtype, new_api), not known
 
 
 def _is_for_older(module: Module) -> bool:
@@ -155,10 +156,12 @@ def _is_for_older(module: Module) -> bool:
 
 
 class Spellings:
-    """How each file of a program writes AMP."""
+    """How each file of a program writes AMP: in one generation, for one torch runs them all."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, files: Sequence[Module]) -> None:
+        """`files`: those of the program."""
         self.settings = settings
+        self._files = files
         self._known: dict[int, tuple[Module, Spelling, bool]] = {}
 
     def of(self, scope: Scope) -> Spelling:
@@ -169,9 +172,17 @@ class Spellings:
         """Whether `import torch` has to be added to a file before AMP can be written there."""
         return self._of(module)[2]
 
+    @cached_property
+    def _is_new(self) -> bool:
+        target = self.settings.target_torch
+        if target is not None:
+            return target >= NEW_API
+        return not any(map(_is_for_older, self._files))
+
     def _of(self, module: Module) -> tuple[Module, Spelling, bool]:
         if id(module) not in self._known:
-            self._known[id(module)] = (module, *spelling(module, self.settings))
+            found = spelling(module, self.settings, new_api=self._is_new)
+            self._known[id(module)] = (module, *found)
         return self._known[id(module)]
 
 
