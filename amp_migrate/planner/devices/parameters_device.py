@@ -330,11 +330,8 @@ class TrainedModels:
         handed = [one for m in moves for one in handed_to(self.program, m)]
         its = [m for m in [*moves, *handed] if self.is_moved(m, model, scope)]
         if its:
-            run = [
-                m
-                for m in its
-                if self.order.runs_before(m, scope, place, after=after)
-            ]
+            before = self.order.runs_before
+            run = [m for m in its if before(m, scope, place, after=after)]
             return all(m in run or self._repeats(m, run) for m in its)
         owner = self.owner(model, scope)
         if owner is not None and self._is_made_in(owner, scope):

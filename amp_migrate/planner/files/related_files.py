@@ -44,15 +44,7 @@ def company(
     """Files, by resolved path, that the program should hold, too; none where no file can help."""
     here = resolved(scope.module.path)
     if refusal.files:
-        starts = dict.fromkeys(
-            [here, *(resolved(f.path) for f in program.module.files)]
-        )
-        ways = [
-            one
-            for start in starts
-            for one in _ways(start, refusal.files, project)
-        ]
-        return [*refusal.files, *ways, *_packages(refusal.files, project)]
+        return _named(refusal.files, here, program, project)
     if not project.imports:
         return []
     linked = {resolved(f.path) for f in program.module.files}
@@ -80,6 +72,16 @@ def company(
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _named(
+    files: tuple[str, ...], here: str, program: Program, project: Project
+) -> list[str]:
+    """Files that a refusal names, and those over which the program gets to them."""
+    own = (resolved(file.path) for file in program.module.files)
+    starts = dict.fromkeys([here, *own])
+    ways = (one for start in starts for one in _ways(start, files, project))
+    return [*files, *ways, *_packages(files, project)]
 
 
 def _of_movers(here: str, project: Project) -> Iterator[str]:
