@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from amp_migrate.model.calls.targets import made_classes
+from amp_migrate.model.classes.bases_abroad import Class, with_bases
+from amp_migrate.model.files.neighbours import Definition
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.whole_optimizers import saved_whole
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
@@ -237,8 +239,17 @@ def _bases(scope: Scope, program: Program) -> Iterator[str]:
         for base in owner.bases:
             above = program.module.scopes[owner].parent or program.module.root
             found = program.values.abroad(base, above)
-            if found is not None:
-                yield resolved(found[0].module.path)
+            if found is None:
+                continue
+            yield resolved(found[0].module.path)
+            for home, _ in _all_bases(found):
+                yield resolved(home.module.path)
+
+
+def _all_bases(found: Definition) -> Iterable[Class]:
+    """A base class in another file and its own bases, which may stand in others again."""
+    home, base = found
+    return with_bases(home, base) if isinstance(base, ast.ClassDef) else ()
 
 
 def savers(program: Program, project: Project) -> list[str]:
