@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.syntax.module import Function, Scope
-from amp_migrate.model.values.kinds import Kind
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -50,11 +49,7 @@ def method_of(
 def constructor(
     home: Program, cls: ast.ClassDef
 ) -> tuple[Program, Function] | None:
-    """What makes an object of a class. That of a module sets its layers up, and computes nothing
-    of what a forward is given.
-    """
-    if home.values.class_kind(cls) in (Kind.MODEL, Kind.CRITERION):
-        return None
+    """What makes an object of a class."""
     return method_of(home, cls, "__init__")
 
 

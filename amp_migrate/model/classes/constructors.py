@@ -1,4 +1,4 @@
-"""What the constructor of a class runs."""
+"""Which constructors a call runs, and what the constructor of a class runs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,39 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.naming.names import dotted_name
-from amp_migrate.model.syntax.module import Function
+from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.syntax.queries import calls_in
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
+
+
+def classes_made(
+    program: Program, func: ast.expr, scope: Scope
+) -> Iterator[ast.ClassDef]:
+    """The classes of which a call makes an object: the one that it names, or those that a name or
+    an attribute holds, `self.kind = Parallel if parallel else Single`.
+    """
+    named = program.graph.class_named(func, scope)
+    if named is not None:
+        yield named
+    elif dotted_name(func) is not None:
+        for home, value, where in held(program, func, scope):
+            for one in _choices(value) if home is program else ():
+                cls = program.graph.class_named(one, where)
+                if cls is not None:
+                    yield cls
+
+
+def _choices(value: ast.expr) -> Iterator[ast.expr]:
+    """`a` and `b` of `a if x else b`."""
+    if isinstance(value, ast.IfExp):
+        yield from _choices(value.body)
+        yield from _choices(value.orelse)
+    else:
+        yield value
 
 
 def is_run_by_constructor(

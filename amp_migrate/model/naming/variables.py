@@ -4,6 +4,7 @@ files that are only read.
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.syntax.module import Scope
@@ -27,3 +28,17 @@ def imported_variable(
     if not dotted:
         return None
     return program.reaching.imported.variable_named(dotted, scope)
+
+
+def names_module(name: str, scope: Scope) -> bool:
+    """Whether a name is that of a module in any case: `import torch.optim as optim`, and `from
+    torch import optim`, whose name torch gives to no object.
+    """
+    home = scope.lookup(name)
+    bindings = home.bindings.get(name, ()) if home is not None else ()
+    return bool(bindings) and all(
+        isinstance(one.statement, ast.Import)
+        or isinstance(one.statement, ast.ImportFrom)
+        and (one.statement.module or "").partition(".")[0] == "torch"
+        for one in bindings
+    )

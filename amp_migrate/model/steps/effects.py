@@ -25,6 +25,7 @@ from amp_migrate.model.gradients.effects import (
 )
 from amp_migrate.model.gradients.scale_free import is_scale_free
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.variables import names_module
 from amp_migrate.model.steps.called_effects import CalledEffects
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import (
@@ -159,7 +160,7 @@ class Effects:
                 keys.append(expr.slice.value)
             expr = expr.value
         name = dotted_name(expr)
-        if name is None:
+        if name is None or names_module(name, scope):
             return False
         called = [name.rpartition(".")[2], *keys]
         if any(scheduler_name(word) for word in called):

@@ -22,6 +22,7 @@ from amp_migrate.model.classes.bases_abroad import (
     method_of,
     with_bases,
 )
+from amp_migrate.model.classes.constructors import classes_made
 from amp_migrate.model.classes.factories import behind
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
@@ -298,10 +299,10 @@ def _constructors(
     program: Program, call: ast.Call, scope: Scope
 ) -> Iterator[Function]:
     """`Mixture(logits, means)` of a class in sight."""
-    cls = program.graph.class_named(call.func, scope)
-    found = constructor(program, cls) if cls is not None else None
-    if found is not None and found[0] is program:
-        yield found[1]
+    for cls in classes_made(program, call.func, scope):
+        found = constructor(program, cls)
+        if found is not None and found[0] is program:
+            yield found[1]
 
 
 def _forwards_abroad(

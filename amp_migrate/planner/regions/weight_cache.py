@@ -15,14 +15,15 @@ from amp_migrate.model.forwards.quiet_forwards import runs_quietly
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.module import LOOPS, Scope
+from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
+from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.amp_api import CACHE_KEEPS_GRADIENTS, CACHE_SWITCH
 
-_HOPS = 4
+_HOPS = 6
 
 
 def loses_gradients(
@@ -40,7 +41,7 @@ def loses_gradients(
     found: dict[bool, list[_Run]] = {True: [], False: []}
     for home, node, where in _run(program, list(statements), scope):
         if isinstance(node, ast.Call) and _is_forward(home, node, where):
-            run = _Run(node, where, tuple(_run_by(home, node, where)))
+            run = _Run(node, where, tuple(_run_by(home, node, where, scope)))
             found[runs_quietly(home, node, where)].append(run)
     return any(
         _share(quiet, loud)
@@ -63,17 +64,25 @@ def _run(
 
 
 def _is_forward(program: Program, call: ast.Call, scope: Scope) -> bool:
-    """Also of what a module was given: which file made it, its own file does not tell."""
+    """Also of what a module or a function was given: which file made it, its own does not tell."""
     if program.effects.of_node(call, scope) & EventKind.FORWARD:
         return True
-    func = call.func
-    return (
-        isinstance(func, ast.Attribute)
-        and dotted_name(func.value) == scope.self_name
-        and scope.self_name is not None
-        and program.values.kind(func, scope) is Kind.UNKNOWN
-        and not program.values.callees(call, scope)
-    )
+    if program.values.kind(call.func, scope) is not Kind.UNKNOWN:
+        return False
+    if program.values.callees(call, scope):
+        return False
+    return _is_given(program, call.func, scope)
+
+
+def _is_given(program: Program, func: ast.expr, scope: Scope) -> bool:
+    """An attribute of the object, a parameter, or what a loop takes out of something."""
+    if isinstance(func, ast.Attribute):
+        holder = dotted_name(func.value)
+        return holder is not None and holder == scope.self_name
+    if not isinstance(func, ast.Name):
+        return False
+    bindings = program.reaching.at(func, func.id).bindings
+    return any(one.how in ("parameter", "for") for one in bindings)
 
 
 class _Model(NamedTuple):
@@ -81,6 +90,9 @@ class _Model(NamedTuple):
 
     home: int
     path: str
+
+
+_ANY = _Model(0, "")
 
 
 class _Run(NamedTuple):
@@ -91,8 +103,10 @@ class _Run(NamedTuple):
     models: tuple[_Model, ...]
 
 
-def _share(one: _Run, other: _Run) -> bool:
-    return any(_share_weights(a, b) for a in one.models for b in other.models)
+def _share(quiet: _Run, loud: _Run) -> bool:
+    if _ANY in quiet.models:
+        return True
+    return any(_share_weights(a, b) for a in quiet.models for b in loud.models)
 
 
 def _are_branches(
@@ -129,31 +143,53 @@ def _branches(
     return found
 
 
-def _run_by(program: Program, call: ast.Call, scope: Scope) -> Iterator[_Model]:
+def _run_by(
+    program: Program, call: ast.Call, scope: Scope, region: Scope
+) -> Iterator[_Model]:
     """The models whose weights a call may cast: the one that is called, the one whose method is,
-    and those that a function is given.
+    and those that a function is given. `region`: the scope of the region, whose parameters are
+    taken for models of their own.
     """
     given = [*call.args, *(one.value for one in call.keywords)]
     models = [one for one in given if program.values.is_model(one, scope)]
     for expr in (call.func, *models):
-        for path in _paths(program, expr, _HOPS):
-            yield _placed(path, scope)
+        yield from _places(program, expr, scope, region, _HOPS)
     if isinstance(call.func, ast.Attribute):
         holder = dotted_name(call.func.value)
         if holder is not None and holder != scope.self_name:
-            for path in _paths(program, call.func.value, _HOPS):
-                yield _placed(path, scope)
+            yield from _places(program, call.func.value, scope, region, _HOPS)
 
 
-def _paths(program: Program, expr: ast.expr, hops: int) -> Iterator[str]:
-    """A name, and what it is only another name of."""
+def _places(
+    program: Program, expr: ast.expr, scope: Scope, region: Scope, hops: int
+) -> Iterator[_Model]:
+    """A name; what it is only another name of, or a layer of; and what callers pass for it. What
+    is passed out of sight may be any model.
+    """
     dotted = dotted_name(expr)
     if dotted is None or not hops:
         return
-    yield dotted
+    yield _placed(dotted, scope)
+    if dotted == scope.self_name:
+        return
     for one in program.reaching.at(expr, dotted).bindings:
-        if one.how == "assign" and one.index is None and one.value is not None:
-            yield from _paths(program, one.value, hops - 1)
+        before = list(_before(program, one))
+        is_open = one.how == "parameter" and not before
+        if is_open and scope is not region:
+            yield _ANY
+        for inner, where in before:
+            yield from _places(program, inner, where, region, hops - 1)
+
+
+def _before(
+    program: Program, binding: Binding
+) -> Iterator[tuple[ast.expr, Scope]]:
+    value, module = binding.value, program.module
+    if binding.how == "parameter":
+        yield from arguments(program, binding)
+    elif binding.how in ("assign", "for") and binding.index is None:
+        if value is not None and value in module.parents:
+            yield value, module.scope_of(value)
 
 
 def _placed(path: str, scope: Scope) -> _Model:
