@@ -8,11 +8,12 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import click
 
-from amp_migrate.config import ConfigError, Settings, load
+from amp_migrate.config import OLDEST_TORCH, ConfigError, Settings, load
 from amp_migrate.report.summary import summary
 from amp_migrate.runtime.cells import traceback_by_cell
 from amp_migrate.runtime.child import user_frames
@@ -75,10 +76,18 @@ def prepare(program: str, as_module: bool, flags: dict[str, object]) -> Plan:
 
 
 def _settings(script: Path, flags: dict[str, object]) -> Settings:
-    return load(
-        [script],
-        {name: value for name, value in flags.items() if value is not None},
-    ).settings
+    given = {name: one for name, one in flags.items() if one is not None}
+    settings = load([script], given).settings
+    admitted = settings.admitted_torch
+    if settings.target_torch or admitted is None or admitted >= OLDEST_TORCH:
+        return settings
+    # Whatever old one the project asks for: it is this one that runs it now.
+    return settings._replace(target_torch=_torch_that_runs())
+
+
+def _torch_that_runs() -> tuple[int, int]:
+    major, minor = version("torch").split(".")[:2]
+    return int(major), int(minor)
 
 
 def tell(plan: Plan) -> None:

@@ -106,6 +106,15 @@ def test_a_traceback_shows_the_original_lines_after_what_is_migrated(project: Pa
     assert "helper.py:12 in fail" in told
 
 
+def test_whatever_old_torch_the_project_asks_for_the_one_that_runs_it_counts(
+    project: Path,
+) -> None:
+    (project / "requirements.txt").write_text("torch==1.4.0\n", encoding="utf-8")
+    done = run(project, "train.py")
+    assert "2 loops rewritten in memory" in done.stderr
+    assert "True" in done.stdout.splitlines()[1]
+
+
 def test_a_module_runs_as_with_python_m(project: Path) -> None:
     done = run(project, "-q", "-m", "pkg.tool", "--steps", "5")
     assert (done.stdout, done.returncode) == ("['--steps', '5'] __main__\n", 3)
