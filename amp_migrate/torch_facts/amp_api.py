@@ -188,6 +188,8 @@ DOUBLES = (
     "torch.cuda.DoubleTensor",
 )
 FINFO = ("torch.finfo", "numpy.finfo")
+LIMITS = (*FINFO, "torch.iinfo")
+"""What tells the limits of a dtype, as numbers."""
 FLOAT32_LIMITS = {
     "min": -(2.0**128 - 2.0**104),
     "max": 2.0**128 - 2.0**104,

@@ -12,14 +12,11 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
 from amp_migrate.model.tensors.fact import OTHER, DType, Fact, join
 from amp_migrate.model.tensors.use import set_by_others
+from amp_migrate.torch_facts.amp_api import FLOATS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
-
-_WIDE = frozenset(
-    f"torch.{name}" for name in ("float32", "float", "float64", "double")
-)
 
 
 def joined(
@@ -114,13 +111,13 @@ def _asks_for_wide(
     operator = test.ops[0]
     known = test.comparators[0]
     if isinstance(operator, (ast.NotEq, ast.IsNot)):
-        return program.canonical(known) in _WIDE
+        return program.canonical(known) in FLOATS
     if not isinstance(operator, ast.NotIn):
         return False
     if not isinstance(known, (ast.Tuple, ast.List, ast.Set)):
         return False
     names = map(program.canonical, known.elts)
-    return all(one in _WIDE for one in names)
+    return all(one in FLOATS for one in names)
 
 
 def _is_dtype(

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import ARRAY, NUMBER, Fact, promoted
+from amp_migrate.torch_facts.amp_api import LIMITS
 from amp_migrate.torch_facts.float_libraries import OF_HALF
 from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
 
 if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
-
-_LIMITS = ("torch.finfo", "torch.iinfo")
 
 
 def of_library(
@@ -22,7 +21,7 @@ def of_library(
     """What a call of an imported function gives; None where nothing is known of it."""
     if canonical.startswith(ARRAY_LIBRARIES):
         return ARRAY
-    if canonical in _LIMITS:
+    if canonical in LIMITS:
         return NUMBER
     if not canonical.startswith(OF_HALF):
         return None

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _HOPS = 3
 _ANY_MODULE = "torch.nn.Module"
 """As an annotation it says that there is a model; which one the callers say."""
-_HOPS = 3
 
 
 class BindingValues:

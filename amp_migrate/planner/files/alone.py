@@ -28,14 +28,8 @@ def refuse_alone(
     alone: Alone | None, node: ast.AST, asked: Sequence[str]
 ) -> None:
     """Raise Refusal where a loop asks for files that do not join it."""
-    if alone is None or not asked:
-        return
-    names = sorted({Path(one).name for one in asked})
-    told = names[0]
-    if len(names) > 1:
-        told = f"{names[0]} and {len(names) - 1} more"
-    message = _SAYS[alone].format(told)
-    raise Refusal(alone.value, node, message)
+    if alone is not None and asked:
+        raise _left(alone, node, asked)
 
 
 def told_alone(
@@ -46,10 +40,15 @@ def told_alone(
     """
     unseen = bool(refusal.files) or refusal.above
     unseen |= refusal.reason in SHOWN_ABOVE
-    if alone is not Alone.TOO_MUCH or not unseen:
-        return refusal
-    try:
-        refuse_alone(alone, refusal.node, asked)
-    except Refusal as other:
-        return other
+    if alone is Alone.TOO_MUCH and unseen and asked:
+        return _left(alone, refusal.node, asked)
     return refusal
+
+
+def _left(alone: Alone, node: ast.AST, asked: Sequence[str]) -> Refusal:
+    names = sorted({Path(one).name for one in asked})
+    told = names[0]
+    if len(names) > 1:
+        told = f"{names[0]} and {len(names) - 1} more"
+    message = _SAYS[alone].format(told)
+    return Refusal(alone.value, node, message)
