@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._half_weights import converts
-from amp_migrate.model.autocast.regions import HALVES
 from amp_migrate.model.forwards.module_places import Found
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.held_parameters import held, optimized
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.torch_facts.amp_api import HALVES
 from amp_migrate.torch_facts.layers import layer
 
 _PARAMETER = "torch.nn.Parameter"

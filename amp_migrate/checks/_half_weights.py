@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.autocast.dtype_choices import dtype_choices
-from amp_migrate.model.autocast.regions import HALVES
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.torch_facts.amp_api import HALVES
 
 _EITHER = ("float16", "bfloat16")
 

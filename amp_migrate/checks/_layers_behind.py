@@ -18,9 +18,10 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
 from amp_migrate.torch_facts.layers import layer
+from amp_migrate.torch_facts.methods import MOVES, TYPES, WIDENS
 
-_WRAPPERS = {"to", "cuda", "train", "requires_grad_", "double", "float"}
-_OWN_WORDS = {"autocast", "float", "double", "to", "type", "type_as", "half"}
+_WRAPPERS = {*MOVES, *WIDENS, "train", "requires_grad_"}
+_OWN_WORDS = {*WIDENS, *TYPES, "autocast", "to", "half"}
 """What a model says that cares for the type of its input."""
 _OF_MODELS = "parameters|train|eval|zero_grad|requires_grad_|load_state_dict"
 _MOST = 4

@@ -12,7 +12,7 @@ from amp_migrate.model.steps.owners import part_of
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned, shallow
 from amp_migrate.model.syntax.queries import children_of, names_in
 from amp_migrate.model.values.kinds import criterion_name
-from amp_migrate.torch_facts.methods import KEEPS_DTYPE
+from amp_migrate.torch_facts.methods import KEEPS_DTYPE, MOVES
 
 _KEEPING = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _SLICES = (ast.Slice, ast.Tuple)
@@ -129,7 +129,7 @@ def _is_moved(program: Program, called: ast.expr) -> bool:
     return bool(given) and all(
         isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
-        and one.func.attr in ("to", "cuda")
+        and one.func.attr in MOVES
         for one in given
     )
 

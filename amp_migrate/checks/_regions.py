@@ -31,6 +31,7 @@ from amp_migrate.model.syntax.module import (
     shallow,
 )
 from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts.gradients import UNRECORDED
 
 _POSITIONS = {
     "torch.autocast": ("device_type", "dtype", "enabled", "cache_enabled"),
@@ -276,7 +277,7 @@ def without_gradients(program: Program, node: ast.AST) -> bool:
                 )
                 or ""
             )
-            if name.rpartition(".")[2] in {"no_grad", "inference_mode"}:
+            if name.rpartition(".")[2] in UNRECORDED:
                 return True
         if isinstance(around, FUNCTIONS):
             return False

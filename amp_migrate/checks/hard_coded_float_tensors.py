@@ -9,6 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS
+from amp_migrate.torch_facts.methods import TYPES
 
 RULE = Rule("hard-coded-float-tensors", severity="info", default=False)
 _MESSAGE = (
@@ -54,7 +55,7 @@ def _is_converted(program: Program, node: ast.AST) -> bool:
     return (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
-        and value.func.attr in ("type", "type_as")
+        and value.func.attr in TYPES
         and isinstance(value.func.value, ast.Name)
         and value.func.value.id == made.targets[0].id
     )

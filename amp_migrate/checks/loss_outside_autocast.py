@@ -29,6 +29,7 @@ from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.edits import InsertAfter, Template
+from amp_migrate.torch_facts.methods import WIDENS
 
 RULE = Rule("loss-outside-autocast", severity="warning")
 _LOSSES = (
@@ -40,7 +41,7 @@ _LOSSES = (
 _LOGARITHMS = ("torch.nn.functional.log_softmax", "torch.log_softmax")
 _DEEP = 2
 """How far the methods that a criterion calls are looked into."""
-_CASTS = {"float", "double", "float32", "float64", "autocast"}
+_CASTS = {*WIDENS, "float32", "float64", "autocast"}
 _MESSAGE = (
     "the loss runs in half precision here, which rounds or overflows; compute it in the "
     "autocast block, or cast with `.float()`"
@@ -196,7 +197,7 @@ def _losses_with_autocast_off(
 
 def _casts(program: Program, call: ast.Call, scope: Scope) -> bool:
     return any(
-        isinstance(node, ast.Attribute) and node.attr in ("float", "double")
+        isinstance(node, ast.Attribute) and node.attr in WIDENS
         for function in targets(program, call, scope)
         for node in nodes_in(function)
     )

@@ -22,9 +22,10 @@ from amp_migrate.model.syntax.module import (
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.values.kinds import Kind, criterion_name
+from amp_migrate.torch_facts.methods import TYPES, WIDENS
 
 RULE = Rule("nested-disable-without-float", severity="error")
-_CASTS = {"float", "double", "to", "type", "type_as", "float32", "autocast"}
+_CASTS = {*WIDENS, *TYPES, "to", "float32", "autocast"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:

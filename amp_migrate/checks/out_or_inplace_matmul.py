@@ -9,6 +9,7 @@ from amp_migrate.checks._finding import Finding, Rule, finding_at
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.methods import WIDENS
 from amp_migrate.torch_facts.ops import EVERY
 
 RULE = Rule("out=-or-inplace-matmul", severity="warning")
@@ -60,6 +61,6 @@ def _is_of_casts(call: ast.Call) -> bool:
     return bool(call.args) and all(
         isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
-        and one.func.attr in ("float", "double")
+        and one.func.attr in WIDENS
         for one in call.args
     )

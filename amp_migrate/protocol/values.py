@@ -13,6 +13,7 @@ from amp_migrate.model.syntax.queries import children_of
 from amp_migrate.protocol.conditions import Conditions
 from amp_migrate.protocol.frames import Frame, identity, place
 from amp_migrate.protocol.paths import NOTHING, Path, Val, joined
+from amp_migrate.torch_facts.gradients import UNRECORDED
 
 _CUTS = {"detach", "item", "numpy", "tolist", "no_grad"}
 _BUILTINS = {
@@ -348,7 +349,7 @@ class Evaluation:
     def cuts(self, statement: ast.With | ast.AsyncWith) -> bool:
         """Whether what is computed in there carries no gradients."""
         return any(
-            last(item.context_expr.func) in {"no_grad", "inference_mode"}
+            last(item.context_expr.func) in UNRECORDED
             for item in statement.items
             if isinstance(item.context_expr, ast.Call)
         )

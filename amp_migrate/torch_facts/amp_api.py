@@ -187,6 +187,8 @@ DOUBLES = (
     "torch.DoubleTensor",
     "torch.cuda.DoubleTensor",
 )
+SETS_DTYPE = ("torch.set_default_dtype", "torch.set_default_tensor_type")
+"""What makes all tensors of another dtype from there on."""
 FINFO = ("torch.finfo", "numpy.finfo")
 LIMITS = (*FINFO, "torch.iinfo")
 """What tells the limits of a dtype, as numbers."""

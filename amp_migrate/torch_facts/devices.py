@@ -58,3 +58,8 @@ def device(name: str) -> Device | None:
     """Find the row of a device type, which may carry an index: `cuda:0`."""
     plain = name.partition(":")[0]
     return next((row for row in DEVICES if row.name == plain), None)
+
+
+SETS_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
+"""What makes all tensors on another device from there on."""
+HAS_ACCELERATOR = ("torch.cuda.is_available", "torch.accelerator.is_available")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+GRADIENTS = ("grad", "_grad")
+"""Attributes of a parameter that hold its gradient."""
 SCALE_FREE = frozenset(
     """
     zero_ detach_ requires_grad_ mul_ div_ shape device dtype is_sparse size numel
@@ -79,6 +81,8 @@ LINEAR = frozenset(
 """Methods that multiply their result by the factor that their tensor carries."""
 NO_GRAD = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
 """Contexts and decorators under which nothing is recorded for backward."""
+UNRECORDED = ("no_grad", "inference_mode")
+"""Those, by their last names, whatever they are imported from."""
 ENABLES_GRAD = "torch.enable_grad"
 CUTS = frozenset(
     """

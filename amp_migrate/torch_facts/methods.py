@@ -205,6 +205,15 @@ LEAVES_MODULE = frozenset(
 )
 """What may be asked of a module that stays where it is; where `to` moves it is asked apart."""
 
+MOVES = ("to", "cuda")
+"""Methods of tensors and modules that take them to a device."""
+WIDENS = ("float", "double")
+"""Methods that give a tensor in float32, or wider."""
+TYPES = ("type", "type_as")
+"""Methods that give a tensor in the dtype that they are told."""
+PYTHON_NUMBERS = ("item", "tolist")
+"""Methods that make numbers of Python of a tensor."""
+
 TENSOR_ATTRIBUTES = ("data", "grad", "real", "imag", "T", "H", "mT", "mH")
 """Attributes of a tensor that are tensors."""
 

@@ -18,17 +18,12 @@ from amp_migrate.model.syntax.module import (
     returned,
     shallow,
 )
+from amp_migrate.torch_facts.amp_api import names
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-AUTOCAST = {
-    "torch.autocast",
-    "torch.amp.autocast",
-    "torch.cuda.amp.autocast",
-    "torch.cpu.amp.autocast",
-    "torch.xpu.amp.autocast",
-}
+AUTOCAST = {*names("autocast"), "torch.xpu.amp.autocast"}
 SWITCH = "torch.set_autocast_enabled"
 """What contexts of old projects call on their way in."""
 _HOPS = 3

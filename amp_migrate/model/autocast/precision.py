@@ -9,6 +9,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
+from amp_migrate.torch_facts.methods import WIDENS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -57,7 +58,7 @@ def says_float(expr: ast.expr) -> bool:
     """`x.float()`, `x.float().view(-1)`, `x.to(torch.float32)`: float32 by its own words."""
     while isinstance(expr, (ast.Call, ast.Attribute, ast.Subscript)):
         if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
-            if expr.func.attr in ("float", "double"):
+            if expr.func.attr in WIDENS:
                 return True
             if expr.func.attr == "to" and any(
                 (dotted_name(one) or "").endswith(("float32", ".float"))

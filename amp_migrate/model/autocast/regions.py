@@ -15,26 +15,18 @@ from amp_migrate.model.calls.targets import targets
 from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts.amp_api import API, HALVES
+from amp_migrate.torch_facts.devices import DEVICES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-NEW = ("torch.autocast", "torch.amp.autocast")
-OLD = {"torch.cuda.amp.autocast": "cuda", "torch.cpu.amp.autocast": "cpu"}
+_ROWS = [row for row in API if row.role == "autocast"]
+NEW = tuple(row.name for row in _ROWS if not row.device)
+OLD = {row.name: row.device for row in _ROWS if row.device}
 _SWITCHES = {**OLD, SWITCH: "cuda"}
 _NAMED = {*NEW, *_SWITCHES, "functools.partial"}
-HALVES = {
-    "torch.float16": "float16",
-    "torch.half": "float16",
-    "torch.HalfTensor": "float16",
-    "torch.bfloat16": "bfloat16",
-}
-DEFAULTS = {
-    "cuda": "float16",
-    "mps": "float16",
-    "cpu": "bfloat16",
-    "xpu": "float16",
-}
+DEFAULTS = {row.name: row.dtype for row in DEVICES}
 """What a region computes in on each device where no type is given."""
 
 

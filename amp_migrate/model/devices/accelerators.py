@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.conditions.arms import arms
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.opposites import conjuncts
+from amp_migrate.torch_facts.devices import HAS_ACCELERATOR
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_ASKED = ("torch.accelerator.is_available", "torch.cuda.is_available")
 _HOPS = 3
 
 
@@ -34,7 +34,7 @@ def _asks(program: Program, test: ast.expr, hops: int) -> bool:
 
 def _is_question(program: Program, test: ast.expr, hops: int) -> bool:
     if isinstance(test, ast.Call):
-        return program.canonical(test.func) in _ASKED
+        return program.canonical(test.func) in HAS_ACCELERATOR
     name = dotted_name(test)
     if name is None or not hops or test not in program.module.parents:
         return False

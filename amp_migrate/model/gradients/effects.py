@@ -13,13 +13,12 @@ from amp_migrate.model.gradients.readers import called_reader
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import Module
 from amp_migrate.patterns import pattern
-from amp_migrate.torch_facts.gradients import SCALE_FREE, WRITES
+from amp_migrate.torch_facts.gradients import GRADIENTS, SCALE_FREE, WRITES
 
 _LOGGERS = pattern(
     r"(?i)grad(ient)?s?_?(norm|stat|flow|hist|info|mag)"
     r"|(log|plot|check|print|norm|watch|save|record|write|get)_?grad|total_norm"
 )
-_GRADIENTS = {"grad", "_grad"}
 _GETTER = "operator.attrgetter"
 
 
@@ -31,7 +30,7 @@ def reads_gradients(module: Module, node: ast.AST) -> bool:
         return True
     if (
         isinstance(node, ast.Attribute)
-        and node.attr in _GRADIENTS
+        and node.attr in GRADIENTS
         and isinstance(node.ctx, ast.Load)
     ):
         return module.canonical(node) is None and not _only_tested(module, node)
@@ -57,7 +56,7 @@ def _says_gradient(call: ast.Call) -> bool:
     return (
         is_getattr
         and isinstance(name, ast.Constant)
-        and name.value in _GRADIENTS
+        and name.value in GRADIENTS
     )
 
 
@@ -69,7 +68,7 @@ def is_getter_of_gradients(module: Module, call: ast.AST) -> bool:
         return False
     for one in call.args:
         text = str(one.value) if isinstance(one, ast.Constant) else ""
-        if not _GRADIENTS.isdisjoint(text.split(".")):
+        if not set(GRADIENTS).isdisjoint(text.split(".")):
             return True
     return False
 
@@ -117,7 +116,7 @@ def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
     """The gradient that a node gives other values."""
     if (
         isinstance(node, ast.Attribute)
-        and node.attr in _GRADIENTS
+        and node.attr in GRADIENTS
         and isinstance(node.ctx, ast.Store)
     ):
         parent = module.parents[node]
@@ -152,7 +151,7 @@ def _gradient(expr: ast.expr) -> ast.Attribute | None:
     inner = expr
     if isinstance(inner, ast.Attribute) and inner.attr == "data":
         inner = inner.value
-    if isinstance(inner, ast.Attribute) and inner.attr in _GRADIENTS:
+    if isinstance(inner, ast.Attribute) and inner.attr in GRADIENTS:
         return inner
     return None
 

@@ -9,12 +9,11 @@ import ast
 from amp_migrate.model.syntax.queries import holds, nodes_in
 from amp_migrate.torch_facts.gradients import (
     FILLS,
+    GRADIENTS,
     KEEPS_ZEROS,
     ZEROES,
     ZEROS,
 )
-
-_GRADIENTS = ("grad", "_grad")
 
 
 def clears_by_hand(tree: ast.AST) -> bool:
@@ -53,7 +52,7 @@ def _clears(node: ast.AST, held: set[str]) -> bool:
     func, last = node.func, _last(node.func)
     if last == "setattr" and len(node.args) == 3:
         name = node.args[1]
-        is_named = isinstance(name, ast.Constant) and name.value in _GRADIENTS
+        is_named = isinstance(name, ast.Constant) and name.value in GRADIENTS
         return is_named and gives_nothing(node.args[2])
     is_zeroed = last in ZEROES or last in FILLS and _is_zero(node.args)
     if not is_zeroed:
@@ -75,7 +74,7 @@ def _is_gradient(expr: ast.AST, held: set[str]) -> bool:
         expr,
         lambda n: (
             isinstance(n, ast.Attribute)
-            and n.attr in _GRADIENTS
+            and n.attr in GRADIENTS
             or isinstance(n, ast.Name)
             and n.id in held
         ),

@@ -14,9 +14,8 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.scopes import Binding
 from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
 from amp_migrate.model.syntax.queries import holds, nodes_in
-from amp_migrate.torch_facts.gradients import BOUNDING
+from amp_migrate.torch_facts.gradients import BOUNDING, GRADIENTS
 
-_GRADIENTS = ("grad", "_grad")
 _NUMBERS: tuple[str | None, ...] = ("int", "float")
 _FOREIGN = ("torch", "numpy")
 
@@ -158,4 +157,4 @@ class _Change:
 
 def _is_gradient(node: ast.AST) -> bool:
     name = node.attr if isinstance(node, ast.Attribute) else ""
-    return name in _GRADIENTS or name == "autograd"
+    return name in GRADIENTS or name == "autograd"

@@ -13,7 +13,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.literals import number
-from amp_migrate.torch_facts.gradients import LINEAR
+from amp_migrate.torch_facts.gradients import GRADIENTS, LINEAR
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -137,7 +137,7 @@ def _statements(function: Function) -> Iterator[ast.stmt]:
 
 
 def _is_gradient(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr in ("grad", "_grad")
+    return isinstance(node, ast.Attribute) and node.attr in GRADIENTS
 
 
 def _is_data(expr: ast.expr) -> bool:

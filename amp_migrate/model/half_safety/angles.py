@@ -17,6 +17,7 @@ from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers, ops
+from amp_migrate.torch_facts.ops.roles import WAVES
 
 _DEEP = 8
 _MANY_TURNS = 256.0
@@ -37,7 +38,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if not isinstance(node, ast.Call) or not asked.inference.inside(node):
         return
     found = spelled(asked.inference, node, scope)
-    if found is None or found.op.name not in ("sin", "cos"):
+    if found is None or found.op.name not in WAVES:
         return
     for angle in operands(found, node)[:1]:
         for one in _behind(asked, angle, scope, 1.0, _DEEP):

@@ -15,10 +15,10 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.ops import Spelling, creation
+from amp_migrate.torch_facts.ops.roles import MIXES
 
 _RULE = "big-constant-in-half"
 _MIXES = (ast.Add, ast.Sub, ast.Mult)
-_MIXED_IN_PLACE = ("add", "sub", "mul")
 _TYPED = ("cast", "default", "data")
 
 
@@ -60,7 +60,7 @@ def _of_operator(
         yield from _turned(asked, call, found, scope)
     elif found.op.constants:
         yield from _of_call(asked, call, found, scope)
-    elif found.op.name in _MIXED_IN_PLACE:
+    elif found.op.name in MIXES:
         yield from _mixed_in(asked, call, found, scope)
 
 

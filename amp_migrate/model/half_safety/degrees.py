@@ -17,9 +17,8 @@ from amp_migrate.model.half_safety.second_moments import (
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.numbers import numbers
+from amp_migrate.torch_facts.ops.roles import DIAGONAL_MATRICES, INVERSES
 
-_DIAGONALS = ("diag", "diag_embed")
-_INVERSES = ("reciprocal", "rsqrt")
 _DEEP = 8
 _Part = tuple[ast.expr, Scope]
 
@@ -51,7 +50,7 @@ class _Degrees:
         names of these tensors.
         """
         for name, given, home in self._operators(expr, scope):
-            if name in _DIAGONALS:
+            if name in DIAGONAL_MATRICES:
                 yield from self._inverse(given, home, _DEEP)
 
     def _inverse(
@@ -93,7 +92,7 @@ class _Degrees:
                 return None
             return self._of_power(expr.left, expr.right, scope)
         name, given = self._operator(expr, scope)
-        if name in _INVERSES:
+        if name in INVERSES:
             return given[0]
         if name != "pow" or not isinstance(expr, ast.Call):
             return None

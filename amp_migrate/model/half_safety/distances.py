@@ -17,12 +17,7 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
-
-_SUMS = ("sum",)
-_SQUARES = ("pow", "square")
-_LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
-_PLUS_PRODUCTS = ("addmm", "baddbmm")
-"""Of three operands, of which the last two are multiplied."""
+from amp_migrate.torch_facts.ops.roles import LENGTHS, PLUS_PRODUCTS, SQUARES
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -37,7 +32,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             and found.form != "in-place"
         ):
             given = operands(found, node)
-            factors = given[found.op.name in _PLUS_PRODUCTS :]
+            factors = given[found.op.name in PLUS_PRODUCTS :]
             yield from _of_product(asked, node, factors, scope)
 
 
@@ -77,7 +72,7 @@ def _summed_squares(
     """The names of which `(x**2).sum(-1)` or the like stands in the function, with the square."""
     for call in scope.calls:
         found = spelled(asked.inference, call, scope)
-        if found is None or found.op.name not in _SUMS:
+        if found is None or found.op.name != "sum":
             yield from _squared_length(asked, call, scope)
             continue
         for one in operands(found, call)[:1]:
@@ -92,7 +87,7 @@ def _squared_length(
 ) -> Iterator[tuple[str, ast.expr]]:
     """`x.norm(dim=1) ** 2`, which is the same sum."""
     found = spelled(asked.inference, call, scope)
-    if found is None or found.op.name not in _LENGTHS:
+    if found is None or found.op.name not in LENGTHS:
         return
     above = asked.inference.program.module.parents.get(call)
     around = (
@@ -115,7 +110,7 @@ def squared(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr | None:
     if not isinstance(expr, ast.Call):
         return None
     found = spelled(asked.inference, expr, scope)
-    if found is None or found.op.name not in _SQUARES:
+    if found is None or found.op.name not in SQUARES:
         return None
     given = [one for one in nodes_in(expr) if isinstance(one, ast.Constant)]
     is_square = found.op.name == "square" or any(

@@ -21,12 +21,9 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops.roles import BOUNDS_BELOW, LENGTHS, OUTER_SUMS
 
 _COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
-_DIVISIONS = ("div", "divide", "true_divide")
-_LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
-_GUARDS = ("clamp", "clamp_min", "maximum")
-_PRODUCTS = ("einsum", "outer", "nn.functional.linear")
 _DEEP = 6
 
 
@@ -57,7 +54,7 @@ def division(
     if not isinstance(node, ast.Call):
         return None
     found = spelled(asked.inference, node, scope)
-    if found is None or found.op.name not in _DIVISIONS:
+    if found is None or found.op.name != "div":
         return None
     given = operands(found, node)
     return (given[0], given[1]) if len(given) == 2 else None
@@ -107,7 +104,7 @@ def _sides(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
     if not isinstance(expr, ast.Call):
         return []
     found = spelled(asked.inference, expr, scope)
-    is_guard = found is not None and found.op.name in _GUARDS
+    is_guard = found is not None and found.op.name in BOUNDS_BELOW
     return operands(found, expr)[:1] if found is not None and is_guard else []
 
 
@@ -119,7 +116,7 @@ def _factors(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
     found = spelled(asked.inference, node, scope)
     if found is None or found.form == "in-place" or found.policy != "lower":
         return []
-    if found.op.name in _PRODUCTS:
+    if found.op.name in OUTER_SUMS:
         return operands(found, node)
     words = {one.arg: one.value for one in node.keywords}
     both = [words.get("input"), words.get("weight")]
@@ -207,7 +204,7 @@ def _lengths(
         )
         if found is None or not isinstance(one, ast.Call):
             inner = factors(asked, one, home)
-        elif found.op.name in _LENGTHS:
+        elif found.op.name in LENGTHS:
             name = root_name(operands(found, one)[0])
             yield from [name] if name is not None else []
             continue

@@ -17,6 +17,7 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops.roles import WAVES
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 _DEEP = 8
@@ -42,7 +43,7 @@ def turned_places(
     if not isinstance(node, ast.Call):
         return
     found = spelled(asked.inference, node, scope)
-    if found is not None and found.op.name in ("sin", "cos"):
+    if found is not None and found.op.name in WAVES:
         for angle in operands(found, node)[:1]:
             yield from _turned(asked, angle, scope, 1.0, _DEEP)
 

@@ -14,11 +14,9 @@ from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import BFLOAT16_EPSILON, HALF_EPSILON
+from amp_migrate.torch_facts.ops.roles import GUARDS
 
 _SMALLEST = 2.0**-24
-BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
-BOUNDS = (*BOUNDS_ABOVE, "clamp_min", "maximum")
-GUARDS = (*BOUNDS, "add")
 
 
 def lost_term(

@@ -9,15 +9,13 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait
+from amp_migrate.torch_facts.ops.roles import CASTS, TOTALS
 
 _KEPT = (
     frozenset("abs neg mean pow square".split())
     | {one.name for one in ops.shapes.ROWS if one.result in ("same", "tuple")}
     | {row.name for row in ops.writes.ROWS if row.strict is not None}
 )
-_ADDED_UP = frozenset(("sum", "prod", "cumsum", "cumprod"))
-"""Whose logarithm is infinite where all, or one, of what they take are 0."""
-CASTS = ("cast", "float32", "double", "half")
 _COPIES = ("list", "tuple", "reversed")
 _FOLDS = {"sum": 0, "max": 0, "min": 0, "functools.reduce": 1}
 """What makes one value of a list, by the place of the list."""
@@ -26,7 +24,7 @@ _ANEW = ("default", "data", "like", "int", "bool", "number", "array")
 
 def passes(op: Op, trait: Trait) -> bool:
     """Whether an operator keeps a value at 0 or 1 there."""
-    is_sum = trait is Trait.LOG and op.name in _ADDED_UP
+    is_sum = trait is Trait.LOG and op.name in TOTALS
     return is_sum or op.name in _KEPT or op.result in CASTS
 
 

@@ -31,6 +31,7 @@ from amp_migrate.model.tensors.spelling import (
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling, Trait
+from amp_migrate.torch_facts.ops.roles import SQUARES
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 _TOLD_APART, _TOLD_APART_IN_BFLOAT16 = 256.0, 32.0
@@ -174,7 +175,7 @@ def _squared(
             yield expr.left, scope
     elif isinstance(expr, ast.Call):
         found = spelled(asked.inference, expr, scope)
-        if found is not None and found.op.name in ("pow", "square"):
+        if found is not None and found.op.name in SQUARES:
             yield from ((one, scope) for one in operands(found, expr)[:1])
 
 

@@ -14,6 +14,7 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.amp_api import HALF_MAX
 from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops.roles import WAVES
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 _SPARSE = (
@@ -80,7 +81,7 @@ def of_call(
     given = operands(found, call)
     if found.policy == "lower" and found.form != "in-place":
         yield from _product(asked, call, given, scope)
-    if found.op.name in ("sin", "cos") and given:
+    if found.op.name in WAVES and given:
         product = _angle(asked, given[0], scope, _DEEP)
         if product is not None:
             message = (

@@ -18,6 +18,7 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Spelling, products
+from amp_migrate.torch_facts.ops.roles import SQUARES
 
 _FLAT = ("view", "reshape", "flatten")
 TURNED = ("t", "T", "mT", "transpose", "permute")
@@ -222,12 +223,7 @@ def _product_of(
             )
         elif isinstance(one, ast.Call):
             found = spelled(asked.inference, one, home)
-            if found is not None and found.op.name in (
-                "square",
-                "mul",
-                "multiply",
-                "pow",
-            ):
+            if found is not None and found.op.name in (*SQUARES, "mul"):
                 given = operands(found, one)
                 yield from (
                     (factor, home)

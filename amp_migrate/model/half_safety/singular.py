@@ -17,9 +17,7 @@ from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling, Trait
-
-_OF_ONE = ("log1p", "logit", "atanh")
-"""Logarithms of what an operand lacks to 1."""
+from amp_migrate.torch_facts.ops.roles import FROM_ONE
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -106,5 +104,5 @@ def _of_call(
         yield from ((one, Demand(Trait.DIVIDES, False, ())) for one in given)
     for trait in (Trait.LOG, Trait.DIVIDES, Trait.SQRT):
         if trait in found.op.traits and given:
-            yield given[-1], Demand(trait, found.op.name in _OF_ONE, ())
+            yield given[-1], Demand(trait, found.op.name in FROM_ONE, ())
             return

@@ -17,9 +17,9 @@ from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops.roles import DIAGONALS
 
 _DEEP = 3
-_DIAGONALS = ("diag", "diagonal", "linalg.diagonal")
 _VIEWS = frozenset(row for row in ops.shapes.ROWS if row.result == "same")
 
 
@@ -118,7 +118,7 @@ def _of_diagonal(asked: Asked, node: ast.AST, scope: Scope) -> ast.expr | None:
         return node.value
     assert isinstance(node, ast.Call)
     found = spelled(asked.inference, node, scope)
-    if found is None or found.op.name not in _DIAGONALS:
+    if found is None or found.op.name not in DIAGONALS:
         return None
     given = given_to(found, node)
     named = [keyword_of(node, name) for name in ("offset", "diagonal")]

@@ -23,15 +23,12 @@ from amp_migrate.model.half_safety.held_activations import (
     told_saturated,
 )
 from amp_migrate.model.half_safety.lost_guards import (
-    BOUNDS,
-    BOUNDS_ABOVE,
     keeps_below_one,
     lost_bound,
     lost_write,
 )
 from amp_migrate.model.half_safety.named_values import Names, Step
 from amp_migrate.model.half_safety.passed_values import (
-    CASTS,
     makes_anew,
     passes,
     taken_from,
@@ -63,6 +60,7 @@ from amp_migrate.model.values.literals import number
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Op, Spelling, Trait, symbol_of
+from amp_migrate.torch_facts.ops.roles import BOUNDS, BOUNDS_ABOVE, CASTS
 
 _GIVEN = Trail(origin=Origin.GIVEN)
 _RAW = Trail(origin=Origin.RAW)

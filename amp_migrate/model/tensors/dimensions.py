@@ -38,6 +38,7 @@ from amp_migrate.torch_facts.methods import (
     TAKES_SIZES,
 )
 from amp_migrate.torch_facts.ops import Op, Spelling
+from amp_migrate.torch_facts.ops.roles import CONVERSIONS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 _Values: TypeAlias = "list[tuple[Dimensions, ast.expr, Scope]]"
 _DEEP = 10
 _WIDE = DType.FLOAT | DType.DOUBLE
-_CASTS = ("cast", "float32", "double", "half", "int", "bool")
 _ELEMENTWISE = frozenset(ops.pointwise.ROWS)
 _DRAWS = ("rsample", "sample", "log_prob")
 
@@ -277,7 +277,7 @@ class Dimensions:
             return int(bool(given) and isinstance(given[0], lists))
         if op.name in REDUCTIONS:
             return self._reduced(given, call, scope, deep)
-        if op.result in _CASTS and is_method(found, call):
+        if op.result in CONVERSIONS and is_method(found, call):
             return self._most(given[:1], scope, deep)
         keeps = is_elementwise(op) or op.name in KEEPS_SHAPE
         if keeps or op.name.endswith("_like"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.patterns import pattern
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import amp_api, layers, optimizers
+from amp_migrate.torch_facts.devices import HAS_ACCELERATOR
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -133,7 +134,7 @@ def _torch_kind(name: str) -> Kind:
         or name == "torch.accelerator.current_accelerator"
     ):
         return Kind.DEVICE
-    if name in ("torch.cuda.is_available", "torch.accelerator.is_available"):
+    if name in HAS_ACCELERATOR:
         return Kind.CUDA_FLAG
     if name in (
         "torch.cuda.current_device",

@@ -19,10 +19,10 @@ from amp_migrate.planner.devices.parameters_device import TrainedModels
 from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.steps.step_calls import StepCall
 from amp_migrate.torch_facts import layers
+from amp_migrate.torch_facts.devices import SETS_DEVICE
 from amp_migrate.torch_facts.layers import LAYER_DATA
 from amp_migrate.torch_facts.methods import LEAVES_MODULE
 
-_DEFAULTS = ("torch.set_default_device", "torch.set_default_tensor_type")
 _DEEP = 3
 
 
@@ -195,7 +195,7 @@ class ModelsOnCpu:
                 above = self.program.module.parents[call]
                 name = self.program.canonical(call.func)
                 if (
-                    name in _DEFAULTS
+                    name in SETS_DEVICE
                     or isinstance(above, ast.withitem)
                     and (name in ("torch.device", "torch.cuda.device"))
                 ):

@@ -11,6 +11,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.torch_facts.methods import MOVES
 
 
 def is_left_to_callers(program: Program, scope: Scope) -> bool:
@@ -118,7 +119,7 @@ def _moves(statement: ast.stmt) -> bool:
 
 def _is_move(call: ast.Call) -> bool:
     func = call.func
-    return isinstance(func, ast.Attribute) and func.attr in ("cuda", "to")
+    return isinstance(func, ast.Attribute) and func.attr in MOVES
 
 
 def _is_beside(call: ast.Call) -> bool:

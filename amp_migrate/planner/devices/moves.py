@@ -29,9 +29,10 @@ from amp_migrate.planner.devices.mover_methods import calls_of_mover
 from amp_migrate.planner.devices.sure_moves import arms, is_sure, leaves_cpu
 from amp_migrate.planner.devices.typed_moves import named_on_cuda
 from amp_migrate.torch_facts.devices import DEVICES
+from amp_migrate.torch_facts.methods import MOVES
 
 _MODELS = (Kind.MODEL, Kind.CRITERION)
-_MOVES = ("to", "cuda", "type")
+_MOVES = (*MOVES, "type")
 # Asking about CUDA, or seeding it, uses no device.
 _ASKS = (
     "is_available",

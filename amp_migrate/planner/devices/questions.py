@@ -27,8 +27,7 @@ from amp_migrate.planner.switch.same_questions import (
     asked_here,
     question,
 )
-
-_ASKS = ("torch.cuda.is_available", "torch.accelerator.is_available")
+from amp_migrate.torch_facts.devices import HAS_ACCELERATOR
 
 
 class DeviceQuestions:
@@ -299,7 +298,7 @@ class DeviceQuestions:
             if s.module is scope.module
         )
         return any(
-            self.program.canonical(c.func) in _ASKS
+            self.program.canonical(c.func) in HAS_ACCELERATOR
             and not is_demanded(self.program.module, c)
             for s in scopes
             for c in s.calls

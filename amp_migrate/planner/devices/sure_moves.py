@@ -11,6 +11,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Module
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.torch_facts.methods import MOVES
 
 _ADDS = ("append", "insert")
 """Methods of lists that add one thing."""
@@ -55,7 +56,7 @@ def leaves_cpu(arm: ast.AST) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("to", "cuda")
+        and node.func.attr in MOVES
         and not any(
             isinstance(one, ast.Constant) and one.value == "cpu"
             for given in node.args[:1]

@@ -24,13 +24,14 @@ from amp_migrate.outcome import Note
 from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.records import NamedTuple
+from amp_migrate.torch_facts.gradients import UNRECORDED
 from amp_migrate.torch_facts.layers import PARAMETERS, TRAINED
 
 Parents: TypeAlias = "Mapping[ast.AST, ast.AST]"
 _ASKED = ("parameters", "named_parameters", "param_groups")
 _ADDED = ("append", "extend", "insert")
 _DEEP = 6
-_UNTRAINED = ("no_grad", "inference_mode", "detach", "detach_")
+_UNTRAINED = (*UNRECORDED, "detach", "detach_")
 
 
 class _Clip(NamedTuple):

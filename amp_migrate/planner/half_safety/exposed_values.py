@@ -29,6 +29,7 @@ from amp_migrate.torch_facts.methods import (
     ARRAY_LIBRARIES,
     ASKS,
     PICKS_OF_ARRAYS,
+    PYTHON_NUMBERS,
     VIEWS,
 )
 from amp_migrate.torch_facts.ops import Spelling, Trait
@@ -238,7 +239,7 @@ class Consumers:
         if attribute.attr == "numpy":
             uses = ArrayUses(self.asked, self._reads)
             return uses.mind(call, computed=computed)
-        if attribute.attr in ("item", "tolist"):
+        if attribute.attr in PYTHON_NUMBERS:
             return computed
         found = spelled(self.asked.inference, call, scope)
         if found is None or attribute.attr in ASKS:

@@ -14,6 +14,7 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.array_dtypes import converts_exactly
 from amp_migrate.torch_facts.methods import (
     PICKS_OF_ARRAYS,
+    PYTHON_NUMBERS,
     TESTS_OF_ARRAYS,
     VIEWS_OF_ARRAYS,
 )
@@ -21,7 +22,6 @@ from amp_migrate.torch_facts.methods import (
 Reads: TypeAlias = Callable[[ast.stmt, str, Scope], Iterator[ast.expr]]
 """Where a name is read that a statement set."""
 _SHOWING = frozenset({"float", "int", "bool", "print", "str", "repr"})
-_SHOWS = ("item", "tolist")
 
 
 class ArrayUses:
@@ -73,7 +73,9 @@ class ArrayUses:
             return self.mind(shown, computed=computed)
         if not isinstance(call, ast.Call) or not is_called:
             return True
-        if attribute.attr in _SHOWS or converts_exactly(self.inference, call):
+        if attribute.attr in PYTHON_NUMBERS or converts_exactly(
+            self.inference, call
+        ):
             return computed
         return True
 

@@ -9,7 +9,7 @@ from amp_migrate.model.gradients.flow import detached, under_no_grad
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.planner.optimizers.parameter_uses import ParameterUses
-from amp_migrate.torch_facts.methods import HARMLESS, VIEWS
+from amp_migrate.torch_facts.methods import HARMLESS, MOVES, VIEWS
 
 FED, OTHER, NONE = "fed", "other", "none"
 """With gradients for the parameters; without; with no gradients at all, as a number."""
@@ -87,7 +87,7 @@ class FedValues:
             func.attr in HARMLESS or self._is_value(func.value, state)
         ):
             receiver = self.of(func.value, state)
-            if func.attr in VIEWS or func.attr in ("to", "cuda", "float"):
+            if func.attr in VIEWS or func.attr in (*MOVES, "float"):
                 return receiver
             return together([receiver, *values])
         if self.uses.may_run(call):

@@ -17,16 +17,10 @@ from amp_migrate.model.syntax.queries import names_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.files.vicinity import callers_of_scope, files_near
 from amp_migrate.planner.refusal import Refusal
+from amp_migrate.torch_facts.amp_api import DOUBLES, HALVES, SETS_DTYPE
 
 _HALF = {"half", "bfloat16", "double"}
-_HALF_DTYPES = {
-    "torch.float16",
-    "torch.half",
-    "torch.bfloat16",
-    "torch.float64",
-    "torch.double",
-}
-_DEFAULTS = {"torch.set_default_dtype", "torch.set_default_tensor_type"}
+_HALF_DTYPES = {*HALVES, *DOUBLES}
 _OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
 _TRAINS = EventKind.BACKWARD | EventKind.STEP
 _RUNS = _TRAINS | EventKind.FORWARD
@@ -90,7 +84,7 @@ def _sets_default(program: Program, call: ast.Call) -> bool:
     """Whether the models that are made from here on are not float32. Autocast leaves float64 as it
     is, and a `.float()` would narrow it.
     """
-    if program.canonical(call.func) not in _DEFAULTS or not call.args:
+    if program.canonical(call.func) not in SETS_DTYPE or not call.args:
         return False
     return any(
         program.canonical(one) in _HALF_DTYPES

@@ -12,6 +12,7 @@ from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function, Scope
 from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.torch_facts.methods import MOVES
 
 _HOPS = 3
 
@@ -185,7 +186,7 @@ class Epochs:
         if isinstance(value, ast.Call) and isinstance(
             value.func, ast.Attribute
         ):
-            if value.func.attr in ("to", "cuda"):
+            if value.func.attr in MOVES:
                 return True
         is_device = self.program.values.kind(value, home) in (
             Kind.DEVICE,

@@ -26,8 +26,7 @@ from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device, keyword
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
-
-_MOVES = ("to", "cuda")
+from amp_migrate.torch_facts.methods import MOVES
 
 
 class AddedReads(RewrittenFile):
@@ -299,7 +298,7 @@ class AddedReads(RewrittenFile):
 
 def _moves_to(call: ast.Call, device: ast.expr) -> bool:
     func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr not in _MOVES:
+    if not isinstance(func, ast.Attribute) or func.attr not in MOVES:
         return False
     given = list(call.args)
     named = keyword(call, "device")

@@ -13,9 +13,8 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Module
 from amp_migrate.rewrite.proof.forms import Forms
-from amp_migrate.torch_facts.amp_api import DOUBLES
+from amp_migrate.torch_facts.amp_api import DOUBLES, SETS_DTYPE
 
-_DEFAULTS = ("torch.set_default_dtype", "torch.set_default_tensor_type")
 _Top: TypeAlias = ast.stmt | None
 """A function or class of the module level; None: its other statements."""
 
@@ -55,7 +54,7 @@ class Doubles:
             self._made.add(top)
         if canonical in DOUBLES:
             self._made.add(top)
-        self.is_default |= canonical in _DEFAULTS
+        self.is_default |= canonical in SETS_DTYPE
 
     def _is_own(self, node: ast.Name | ast.Attribute) -> bool:
         if isinstance(node, ast.Name):

@@ -7,8 +7,7 @@ import ast
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import ops
-
-_CASTS = ("cast", "float32", "double", "half", "int", "bool")
+from amp_migrate.torch_facts.ops.roles import CONVERSIONS
 
 
 def only_tensors_take(call: ast.Call, op: ops.Op) -> bool:
@@ -20,7 +19,7 @@ def only_tensors_take(call: ast.Call, op: ops.Op) -> bool:
     if names & {"dim", "keepdim"}:
         return op.result != "either"
     is_computed = isinstance(call.func.value, (ast.BinOp, ast.Compare))
-    return is_computed and op.result in _CASTS
+    return is_computed and op.result in CONVERSIONS
 
 
 def swaps(call: ast.Call, scope: Scope) -> bool:

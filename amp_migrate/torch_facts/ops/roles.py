@@ -1,0 +1,35 @@
+"""Groups of operators, by the names of their rows, that several analyses ask for."""
+
+from __future__ import annotations
+
+BOUNDS_BELOW = ("clamp", "clamp_min", "maximum")
+BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
+BOUNDS = ("clamp", "clamp_min", "clamp_max", "maximum", "minimum")
+GUARDS = (*BOUNDS, "add")
+"""What keeps a value from the edge where a logarithm or a division is infinite."""
+LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
+"""Roots of sums of squares."""
+SQUARES = ("pow", "square")
+"""Squares, where the exponent is 2."""
+MIXES = ("add", "sub", "mul")
+"""Arithmetic in which one large operand makes the result as large."""
+WAVES = ("sin", "cos")
+"""Functions of angles, whose digits are lost where the angle is large."""
+DIAGONALS = ("diag", "diagonal", "linalg.diagonal")
+"""The diagonal that a matrix has."""
+DIAGONAL_MATRICES = ("diag", "diag_embed")
+"""The matrix that a diagonal makes."""
+INVERSES = ("reciprocal", "rsqrt")
+"""One, divided by the operand or its root."""
+FROM_ONE = ("log1p", "logit", "atanh")
+"""Logarithms of what an operand lacks to 1."""
+TOTALS = ("sum", "prod", "cumsum", "cumprod")
+"""Whose logarithm is infinite where all, or one, of what they take are 0."""
+OUTER_SUMS = ("einsum", "outer", "nn.functional.linear")
+"""Products in whose terms a sum of their operands grows with the batch."""
+PLUS_PRODUCTS = ("addmm", "baddbmm")
+"""Of three operands, of which the last two are multiplied."""
+CASTS = ("cast", "float32", "double", "half")
+"""What a row says of its result where the operator converts what it takes."""
+CONVERSIONS = (*CASTS, "int", "bool")
+"""Those, and the conversions to whole numbers."""
