@@ -127,3 +127,13 @@ def surely_evaluated(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, _PERHAPS):
             yield from surely_evaluated(child)
+
+
+def is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
+    """Whether `statement` is an `elif` of `parent`: no statement can stand right after it."""
+    if not isinstance(parent, ast.If) or not isinstance(statement, ast.If):
+        return False
+    return (
+        parent.orelse == [statement]
+        and statement.col_offset == parent.col_offset
+    )

@@ -17,6 +17,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.steps.data_fetches import fetches_data
 from amp_migrate.model.steps.events import BARRIER, TRAINING, EventKind
 from amp_migrate.model.syntax.module import Scope, shallow
+from amp_migrate.model.syntax.queries import is_elif
 from amp_migrate.model.values.kinds import Kind, criterion_name
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions.handed_on import hands_on
@@ -283,8 +284,11 @@ class RegionFinder:
         module = self.program.module
         around = {id(n) for n in (at, *module.ancestors(at))}
         top, block = member, module.block_of(member)
+        below = top, block
         while not any(id(sibling) in around for sibling in block):
             parent = module.statement_around(top)
+            if parent is None or not is_elif(top, parent):
+                below = top, block
             if (
                 parent is None
                 or self._effect(parent) & BARRIER
@@ -299,7 +303,12 @@ class RegionFinder:
                 member,
                 "the loss is computed in the head of the statement that holds backward",
             )
-        return top, block
+        parent = module.statement_around(top)
+        return (
+            below
+            if parent is not None and is_elif(top, parent)
+            else (top, block)
+        )
 
     def _effect(self, statement: ast.AST) -> EventKind:
         return self.program.effects.of_statement(statement, self.scope)

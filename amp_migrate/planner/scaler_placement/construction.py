@@ -19,6 +19,7 @@ from amp_migrate.model.syntax.module import (
 from amp_migrate.model.syntax.queries import (
     any_in,
     calls_in,
+    is_elif,
     names_in,
     nodes_in,
 )
@@ -124,7 +125,7 @@ class Anchors:
             others = [b for b in blocks(parent) if b not in branches]
             if (
                 len(branches) > 1
-                or _is_elif(top, parent)
+                or is_elif(top, parent)
                 or (
                     others
                     and all(
@@ -337,13 +338,3 @@ class Anchors:
             & (EventKind.BACKWARD | EventKind.STEP)
             for s in block[first + 1 : last]
         )
-
-
-def _is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
-    """Whether `statement` is an `elif` of `parent`: no statement can stand right after it."""
-    if not isinstance(parent, ast.If) or not isinstance(statement, ast.If):
-        return False
-    return (
-        parent.orelse == [statement]
-        and statement.col_offset == parent.col_offset
-    )
