@@ -24,6 +24,8 @@ from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.filled_lists import given_to_list
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
+from amp_migrate.rewrite.proof.nested_targets import outer_places
+from amp_migrate.rewrite.proof.plain_parts import is_text_or_list, slice_begin
 from amp_migrate.rewrite.proof.tensor_methods import only_tensors_take, swaps
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS, TENSOR_ATTRIBUTES
@@ -117,7 +119,9 @@ class Receivers:
             return self._named(expr, scope, deep)
         if isinstance(expr, ast.BinOp):
             sides = [
-                one for one in (expr.left, expr.right) if not _is_plain(one)
+                one
+                for one in (expr.left, expr.right)
+                if not is_text_or_list(one)
             ]
             return len(sides) == 2 and any(
                 self.made(one, scope, deep) for one in sides
@@ -230,13 +234,10 @@ class Receivers:
         if not isinstance(whole, ast.Call):  # the rows of a tensor are tensors
             is_tensor = self.made(whole, scope, deep - 1)
             return is_tensor or self._part_of(whole, index, deep - 1)
-        op = self.demands.operator(whole) or self._operator_of_method(
-            whole, scope, deep
-        )
-        row = self.demands.layer(whole, scope)
-        op = row.op if op is None and row is not None else op
+        op = self._operator(whole, scope, deep)
         if op is not None:
-            return op.result in (*_SEVERAL, "either")
+            is_one = op.result in (*_SEVERAL, "either")
+            return is_one and index not in op.nested
         results = list(self._results(whole, scope))
         return bool(results) and all(
             home.part(one, index, inner, deep - 1)
@@ -247,7 +248,7 @@ class Receivers:
         """`out[1]` of `out = model(x)`, and of a slice of it: by all that gives the name."""
         self._steps += 1
         if isinstance(whole, ast.Subscript) and self._steps <= _BUDGET:
-            first = _first(whole.slice)
+            first = slice_begin(whole.slice)
             scope = self.program.module.scope_of(whole)
             return first is not None and self.part(
                 whole.value, first + index, scope, deep
@@ -266,6 +267,15 @@ class Receivers:
             )
             for one in bindings
         )
+
+    def _operator(
+        self, call: ast.Call, scope: Scope, deep: int
+    ) -> ops.Op | None:
+        """The operator, or that of the layer, that a call runs."""
+        op = self.demands.operator(call)
+        op = op or self._operator_of_method(call, scope, deep)
+        row = self.demands.layer(call, scope)
+        return row.op if op is None and row is not None else op
 
     def _operator_of_method(
         self, call: ast.Call, scope: Scope, deep: int
@@ -352,8 +362,10 @@ class Receivers:
                     *(self.part(*one, deep) for one in spread),
                 )
             )
-        if value is None or binding.statement not in module.parents:
+        if binding.statement not in module.parents:
             return False
+        if value is None:
+            return self._bound_within(binding, deep)
         scope = module.scope_of(value)
         drawn = drawn_from(self.program, binding)
         if drawn is not None or binding.how == "for":
@@ -367,26 +379,16 @@ class Receivers:
         is_whole = binding.how in ("assign", "walrus", "augmented")
         return is_whole and self.made(value, scope, deep)
 
+    def _bound_within(self, binding: Binding, deep: int) -> bool:
+        """`_, (hidden, cell) = self.lstm(x)`: parts of what an operator gives as one part."""
+        whole, places = outer_places(binding)
+        if whole is None:
+            return False
+        scope = self.program.module.scope_of(whole)
+        op = self._operator(whole, scope, deep)
+        return op is not None and places <= set(op.nested)
+
 
 def receivers_of(program: Program) -> Receivers:
     """Those of a program, made once."""
     return program.remembered(Receivers, lambda: Receivers(demands_of(program)))
-
-
-def _first(taken: ast.expr) -> int | None:
-    """The place at which `x[1:]` begins."""
-    if not isinstance(taken, ast.Slice) or taken.step is not None:
-        return None
-    lower = taken.lower
-    if lower is None:
-        return 0
-    value = lower.value if isinstance(lower, ast.Constant) else None
-    return value if isinstance(value, int) and value >= 0 else None
-
-
-def _is_plain(expr: ast.expr) -> bool:
-    """`"%s" % tensor` and `[tensor] * 3` are no tensors."""
-    text = isinstance(expr, ast.Constant) and isinstance(
-        expr.value, (str, bytes)
-    )
-    return text or isinstance(expr, (ast.JoinedStr, ast.List, ast.Tuple))

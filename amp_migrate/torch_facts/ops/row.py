@@ -126,6 +126,8 @@ class Op(NamedTuple):
     """Arguments that must be float32 though the first operand may be half: place and name."""
     bounds: Bounds | None = None
     """Between which numbers the result lies."""
+    nested: tuple[int, ...] = ()
+    """Which of the values that it gives are tuples of tensors again."""
     traits: Trait = Trait.NONE
     aten: str | None = None
     """Names in the dispatcher, where they are not the row's own."""

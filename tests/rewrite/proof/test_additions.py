@@ -215,6 +215,31 @@ CASTS = {
     "a string": ("values = 'text'\n", "values.float()", False),
     "indices": ("values = x.argmax(1)\n", "values.float()", False),
     "an output": ("values = torch.nn.functional.linear(x, w)\n", "values.float()", True),
+    "the output of a recurrent layer": (
+        "layer = torch.nn.LSTM(4, 4)\nvalues, _ = layer(x)\n",
+        "values.float()",
+        True,
+    ),
+    "the states of a recurrent layer": (
+        "layer = torch.nn.LSTM(4, 4)\n_, values = layer(x)\n",
+        "values.float()",
+        False,
+    ),
+    "one state of a recurrent layer": (
+        "layer = torch.nn.LSTM(4, 4)\n_, (values, _) = layer(x)\n",
+        "values.float()",
+        True,
+    ),
+    "a part of the output of a recurrent layer": (
+        "layer = torch.nn.LSTM(4, 4)\n(values, _), _ = layer(x)\n",
+        "values.float()",
+        False,
+    ),
+    "the state of a gated unit": (
+        "layer = torch.nn.GRU(4, 4)\n_, values = layer(x)\n",
+        "values.float()",
+        True,
+    ),
     "two axes swapped": ("values = x.transpose(1, 2)\n", "values.float()", True),
     "the last and one before two": ("values = x.transpose(-1, -3)\n", "values.float()", True),
     "axes of an array of two": ("values = x.transpose(1, 0)\n", "values.float()", False),
