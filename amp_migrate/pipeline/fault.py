@@ -50,6 +50,11 @@ def at_fault(
     return named or asking or own or migrated
 
 
+def line_after(line: int, before: str, after: str) -> int:
+    """The line of the output at which one of the original stands."""
+    return _line_before(line, after.splitlines(), before.splitlines())
+
+
 def _scopes_around(scope: str) -> list[str]:
     """A scope by its name, and those around it, innermost first."""
     names = accumulate(scope.split("."), "{}.{}".format)

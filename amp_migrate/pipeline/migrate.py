@@ -14,7 +14,12 @@ from amp_migrate.outcome import Alone, FileOutcome, Joint, LoopOutcome
 from amp_migrate.pipeline.existing_amp import repaired
 from amp_migrate.pipeline.models import forget, program_of
 from amp_migrate.pipeline.naming import Named, declared, named
-from amp_migrate.pipeline.prove import Blocked, new_mistakes, unstable
+from amp_migrate.pipeline.prove import (
+    Blocked,
+    new_mistakes,
+    still_blocked,
+    unstable,
+)
 from amp_migrate.pipeline.write import all_or_none, written
 from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.half_safety.naming import Unnamed
@@ -53,13 +58,14 @@ def migrate_texts(
     switches: Switches | None = None,
     hold: bool = False,
     alone: Alone | None = None,
+    blocked: Blocked | None = None,
 ) -> Joint:
     """Plan and rewrite the files of one program, all that belong together or none.
 
     `texts` by path; `project` is the tree around them, whose other files may turn out to be needed.
     `switches`: what turns AMP on, by path and scope, where it is known beforehand
     (`apex.Unapexed.switches`). With `hold`, nothing is rewritten where other files are needed:
-    only these are told; `alone`: why none of them joins.
+    only these are told; `alone`: why none of them joins; `blocked`: loops that stay as they are.
     """
     if guarded and switches is None:
         joint = _with_apex(texts, settings, project, alone) or migrate_texts(
@@ -75,7 +81,7 @@ def migrate_texts(
         program = program_of(texts)
     except SyntaxError as error:
         return _unparsable(texts, error)
-    how = _How(settings, project, guarded, switches, hold, alone)
+    how = _How(settings, project, guarded, switches, hold, alone, blocked or {})
     return _with_names(program, texts, how)
 
 
@@ -89,6 +95,7 @@ class _How:
     switches: Switches | None
     hold: bool
     alone: Alone | None
+    blocked: Blocked
 
 
 def _with_names(program: Program, texts: Mapping[str, str], how: _How) -> Joint:
@@ -141,7 +148,7 @@ def _proved(
     """Plan, write and prove until nothing is left in the output that cannot be proved; and what
     needs a name in loops that are refused. `names`: those that the texts were given for it.
     """
-    blocked: Blocked = {}
+    blocked = dict(how.blocked)
     while True:
         planned = _planned(
             program,
@@ -159,7 +166,7 @@ def _proved(
         outcomes = all_or_none(written(program, plans, texts))
         if not how.guarded:
             return Joint(outcomes, company), unnamed
-        outcomes = _stable(texts, outcomes, how.settings, how.project)
+        outcomes = _stable(texts, outcomes, how, blocked)
         wrong = new_mistakes(texts, outcomes, how.settings, plans)
         if not wrong.keys() - blocked.keys():
             return Joint(outcomes, company), unnamed
@@ -169,8 +176,8 @@ def _proved(
 def _stable(
     texts: Mapping[str, str],
     outcomes: dict[str, FileOutcome],
-    settings: Settings,
-    project: Project | None,
+    how: _How,
+    blocked: Blocked,
 ) -> dict[str, FileOutcome]:
     """The outcomes, as far as a second run changes nothing."""
     outputs = {
@@ -179,7 +186,13 @@ def _stable(
     }
     if outputs == texts:
         return outcomes
-    again = migrate_texts(outputs, settings, project, guarded=False).outcomes
+    again = migrate_texts(
+        outputs,
+        how.settings,
+        how.project,
+        guarded=False,
+        blocked=still_blocked(blocked, texts, outputs),
+    ).outcomes
     return all_or_none(outcomes, unstable(outputs, outcomes, again))
 
 

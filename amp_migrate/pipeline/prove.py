@@ -16,7 +16,7 @@ from amp_migrate.model.budget import (
 )
 from amp_migrate.model.program import Program
 from amp_migrate.outcome import FileOutcome, LoopOutcome
-from amp_migrate.pipeline.fault import Wrong, at_fault
+from amp_migrate.pipeline.fault import Wrong, at_fault, line_after
 from amp_migrate.pipeline.models import program_of
 from amp_migrate.pipeline.new_findings import brought_in, confirmed
 from amp_migrate.pipeline.write import guarded
@@ -69,6 +69,18 @@ def unstable(
                 outcomes[path],
             )
     return None
+
+
+def still_blocked(
+    blocked: Blocked, texts: Mapping[str, str], outputs: Mapping[str, str]
+) -> Blocked:
+    """The loops that are left alone, where they stand in the outputs: a second run without the
+    proof would plan them again.
+    """
+    return {
+        (path, scope, line_after(line, texts[path], outputs[path])): why
+        for (path, scope, line), why in blocked.items()
+    }
 
 
 def new_mistakes(

@@ -18,6 +18,7 @@ OF_OPERATORS = (
     "apex.",
     "einops.",
     "functorch.",
+    "generative.",
     "kornia.",
     "monai.",
     "timm.",
