@@ -9,6 +9,7 @@ import ast
 from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.planner.half_safety.float_operands import meets_float
 from amp_migrate.planner.half_safety.handed_facts import (
     Facts,
     given_facts,
@@ -48,7 +49,13 @@ def _breaks(
     assert isinstance(inner.node, FUNCTIONS)
     there = Hazards(home, float16=hazards.float16, given=facts)
     nodes = list(reachable(home, inner.node.body, inner))
-    return any(
+    if any(
         one.certain and any(map(there.is_seen_half, one.casts))
         for one in find_hazards(there.asked, nodes)
+    ):
+        return True
+    return any(
+        there.is_seen_half(expr)
+        for node, scope in nodes
+        for expr in meets_float(home, node, scope, there)
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.planner.half_safety.float_operands import meets_float
 from amp_migrate.planner.half_safety.hazards import Hazards
-from amp_migrate.planner.half_safety.region_exit_casts import meets_float
 
 
 def products_in_float(

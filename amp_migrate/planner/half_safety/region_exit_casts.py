@@ -12,7 +12,7 @@ from amp_migrate.model.half_safety import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.inference import Inference
-from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.planner.half_safety.float_operands import meets_float
 from amp_migrate.planner.half_safety.handed_outside import cast_handed
 from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.half_safety.numpy_casts import array_casts
@@ -20,10 +20,8 @@ from amp_migrate.planner.half_safety.outputs_in_float import outputs_in_float
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.half_safety.second_models import mend_second_model
 from amp_migrate.planner.regions.loss_flow import flow_of
-from amp_migrate.torch_facts.ops import Trait
 
 _JUDGED = (ast.Assign, ast.AugAssign, ast.Assert, ast.If)
-_OVERFLOWS = Trait.REDUCES | Trait.SQUARES
 
 
 def casts_after(
@@ -142,45 +140,3 @@ def _outermost(program: Program, statements: list[ast.stmt]) -> list[ast.stmt]:
             found.append(statement)
         held.add(statement)
     return found
-
-
-def meets_float(
-    program: Program, node: ast.AST, scope: Scope, hazards: Hazards
-) -> list[ast.expr]:
-    """Operands that must have the dtype of float32 weights, or that half would overflow."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        return [node.left, node.right]
-    if not isinstance(node, ast.Call):
-        return []
-    if program.values.is_model(node.func, scope):
-        return [*node.args, *(one.value for one in node.keywords)]
-    found = spelled(hazards.asked.inference, node, scope)
-    if found is None or any(one.arg == "dtype" for one in node.keywords):
-        return []
-    if found.policy in ("lower", "promote"):
-        return operands(found, node)
-    overflows = found.policy == "fp32" and found.op.traits & _OVERFLOWS
-    given = operands(found, node) if overflows and hazards.float16 else []
-    return [root for one in given for root in _roots(one, scope, hazards)]
-
-
-def _roots(expr: ast.expr, scope: Scope, hazards: Hazards) -> list[ast.expr]:
-    """What must be float32 so that all of an expression is: `a` and `b` of `(a - b) ** 2`, whose
-    square may be too large already, and `a` of `a.exp()`.
-    """
-    if isinstance(expr, ast.Call):
-        found = spelled(hazards.asked.inference, expr, scope)
-        is_wide = found is not None and found.policy == "fp32"
-        given = operands(found, expr) if found is not None and is_wide else []
-        inner = [root for one in given for root in _roots(one, scope, hazards)]
-        return inner or [expr]
-    if isinstance(expr, ast.BinOp) and not isinstance(expr.op, ast.MatMult):
-        sides = (
-            [expr.left]
-            if isinstance(expr.op, ast.Pow)
-            else [expr.left, expr.right]
-        )
-        return [root for side in sides for root in _roots(side, scope, hazards)]
-    if isinstance(expr, ast.UnaryOp):
-        return _roots(expr.operand, scope, hazards)
-    return [expr]
