@@ -16,6 +16,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
 from amp_migrate.model.syntax.queries import names_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.files.vicinity import callers_of_scope, files_near
+from amp_migrate.planner.preconditions.other_models import is_another
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.torch_facts.amp_api import DOUBLES, HALVES, SETS_DTYPE
 
@@ -23,7 +24,6 @@ _HALF = {"half", "bfloat16", "double"}
 _HALF_DTYPES = {*HALVES, *DOUBLES}
 _OTHER_TYPE = re.compile(r"\b(Double|Half|BFloat16)Tensor\b")
 _TRAINS = EventKind.BACKWARD | EventKind.STEP
-_RUNS = _TRAINS | EventKind.FORWARD
 _MENTIONED = re.compile("(?i)half|double|float16|float64")
 _NETWORK = re.compile(
     r"(?i)^(model|net|network|generator|discriminator|encoder|decoder|backbone)(_?[a-z0-9])?$"
@@ -208,7 +208,7 @@ def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
     ):
         return False
     if func.attr in _HALF and not call.args:
-        if _is_another(program, call, func.value, scope):
+        if is_another(program, call, func.value, scope):
             return False
         name = (dotted_name(func.value) or "").rpartition(".")[2]
         return program.values.is_model(func.value, scope) or bool(
@@ -219,6 +219,8 @@ def _makes_half(program: Program, call: ast.Call, scope: Scope) -> bool:
         for each in _arguments(call)
         for one in _choices(program, each)
     ):
+        if is_another(program, call, func.value, scope):
+            return False
         return program.values.is_model(func.value, scope)
     return func.attr == "from_pretrained" and any(
         k.arg in ("torch_dtype", "dtype")
@@ -243,81 +245,3 @@ def _is_told(program: Program, call: ast.Call) -> bool:
         return True
     names = map(program.canonical, given)
     return any(one in _HALF_DTYPES for one in names)
-
-
-def _is_another(
-    program: Program, call: ast.Call, made: ast.expr, scope: Scope
-) -> bool:
-    """Whether the model is made in the same expression and given away: `validate(load(f).half())`,
-    `save({"model": deepcopy(model).half()})`; or counted.
-    """
-    if not isinstance(made, ast.Call) or not _is_new(program, made, scope):
-        return False
-    above = program.module.parents[call]
-    if isinstance(above, ast.Assign):
-        return _is_looked_at(program, above, scope)
-    return (
-        isinstance(above, (ast.Call, ast.keyword, ast.Dict))
-        and above is not made
-    )
-
-
-def _is_looked_at(program: Program, made: ast.Assign, scope: Scope) -> bool:
-    """Whether a statement names a model that is only counted or written: no statement that reads
-    the name runs a model or trains, hands it back, or gives it another name.
-    """
-    target, module = made.targets[0], program.module
-    if not isinstance(target, ast.Name) or len(made.targets) > 1:
-        return False
-    reads = [
-        node
-        for node in module.parents
-        if isinstance(node, ast.Name) and node.id == target.id
-    ]
-    if any(module.scope_of(one) is not scope for one in reads):
-        return False
-    return not any(
-        isinstance(at, ast.Return)
-        or getattr(at, "value", None) is one
-        or program.effects.of_statement(at, scope) & _RUNS
-        for one in reads
-        if (at := module.statement_of(one)) is not made
-    )
-
-
-def _is_new(program: Program, made: ast.Call, scope: Scope) -> bool:
-    """Whether a call gives a model that nothing else holds."""
-    if program.canonical(made.func) == "copy.deepcopy":
-        return True
-    if program.graph.class_named(made.func, scope) is not None:
-        return True
-    own = program.graph.function_at(made.func, scope)
-    found = (
-        (program, own)
-        if own is not None
-        else program.values.abroad(made.func, scope)
-    )
-    if found is None or not isinstance(found[1], FUNCTIONS):
-        return found is not None and isinstance(found[1], ast.ClassDef)
-    inner = found[0].scope(found[1])
-    values = returned(found[1])
-    return bool(values) and all(
-        _is_made_here(found[0], value, inner) for value in values
-    )
-
-
-def _is_made_here(program: Program, value: ast.expr, scope: Scope) -> bool:
-    """`model` or `models[-1]` of a function that made it by a call of a class."""
-    while isinstance(value, (ast.Subscript, ast.Attribute)):
-        value = value.value
-    if isinstance(value, ast.Call):
-        return program.graph.class_named(value.func, scope) is not None
-    bindings = (
-        scope.bindings.get(value.id, ()) if isinstance(value, ast.Name) else ()
-    )
-    return bool(bindings) and all(
-        b.how == "assign"
-        and isinstance(b.value, ast.Call)
-        and _is_made_here(program, b.value, scope)
-        for b in bindings
-    )
