@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.files.neighbours import in_tree
-from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.import_calls import (
+    IMPORTERS,
+    imported_module,
+    is_import_call,
+)
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.project import nearby
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition, Neighbours
     from amp_migrate.model.program import Program
 
-_IMPORTERS = ("import_module", "__import__")
 _CLASS = re.compile(rb"\b(?:[A-Za-z_]\w*\.)+[A-Z]\w*\b")
 _MOST = 64
 
@@ -47,47 +50,15 @@ def classes_of_named_modules(program: Program) -> Iterator[Definition]:
             yield from near.exported(module)
 
 
-def imported_module(call: ast.Call) -> str | None:
-    """`nets.unet` of `import_module("nets.unet")`, `import_module(".unet", "nets")`."""
-    module = _text(call.args[0]) if _is_import(call) else None
-    if module is None:
-        return None
-    within = None
-    if module.startswith(".") and len(call.args) > 1:
-        within = _text(call.args[1])
-    if within is not None:
-        module = within + module
-    parts = module.lstrip(".").split(".")
-    if not all(map(str.isidentifier, parts)):
-        return None
-    return module
-
-
-def _text(expr: ast.expr) -> str | None:
-    """What a constant says."""
-    if not isinstance(expr, ast.Constant):
-        return None
-    if not isinstance(expr.value, str):
-        return None
-    return expr.value
-
-
 def _imports(program: Program) -> Iterator[tuple[ast.Call, Scope]]:
     """The calls that import a module."""
     text = program.module.text
-    if not any(one in text for one in _IMPORTERS):
+    if not any(one in text for one in IMPORTERS):
         return
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if _is_import(call):
+            if is_import_call(call):
                 yield call, scope
-
-
-def _is_import(call: ast.Call) -> bool:
-    """`importlib.import_module(name)`, `__import__(name)`"""
-    name = dotted_name(call.func) or ""
-    last = name.rpartition(".")[2]
-    return last in _IMPORTERS and bool(call.args)
 
 
 def classes_by_text(files: Iterable[Neighbours]) -> Iterator[Definition]:

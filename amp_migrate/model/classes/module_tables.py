@@ -8,8 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.classes.classes_by_text import imported_module
 from amp_migrate.model.dataflow.sources import Part, held, put_into
+from amp_migrate.model.naming.import_calls import imported_module
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.naming.import_calls import module_held
 from amp_migrate.model.naming.import_reads import is_import
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Module, Scope
@@ -86,7 +87,8 @@ class Imported:
             return None
         canonical = self.module.canonical(expr)
         if canonical is None:
-            return self._from_star(expr, scope)
+            held = self._of_import_call(neighbours, expr, scope)
+            return held or self._from_star(expr, scope)
         if canonical.startswith("torch.") or not self.is_import(expr, scope):
             return None
         dotted = dotted_name(expr) or ""
@@ -139,6 +141,9 @@ class Imported:
 
     def _near(self, expr: ast.expr, scope: Scope) -> str | None:
         """The name of what is imported, unless that is of torch."""
+        called = module_held(expr, scope)
+        if called is not None:
+            return called
         name = self.module.canonical(expr)
         if name is None or name.startswith("torch."):
             return None
@@ -150,6 +155,17 @@ class Imported:
         """Whether the head of a dotted name is an import, and nothing else, as seen from there."""
         head = (dotted_name(expr) or "").partition(".")[0]
         return is_import(head, scope, expr)
+
+    def _of_import_call(
+        self, near: Neighbours, expr: ast.expr, scope: Scope
+    ) -> Definition | None:
+        """`losses.Dice` of `losses = import_module("losses")`."""
+        if not isinstance(expr, ast.Attribute):
+            return None
+        module = module_held(expr.value, scope)
+        if module is None:
+            return None
+        return self._find(near, f"{module}.{expr.attr}")
 
     def _from_star(self, expr: ast.expr, scope: Scope) -> Definition | None:
         """A name that only `from losses import *` can have brought."""

@@ -34,7 +34,7 @@ def _looked_up(
     if not isinstance(expr, (ast.Call, ast.Subscript)):
         return []
     searched = module_searched(expr)
-    if searched is None or dotted_name(searched) is None:
+    if searched is None:
         return []
     found = program.reaching.imported.exported(searched, scope)
     pattern = name_searched(expr) if isinstance(expr, ast.Call) else None
