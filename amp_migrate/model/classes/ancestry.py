@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.naming.names import dotted_name
+
 if TYPE_CHECKING:
     from amp_migrate.model.dataflow.reaching import Reaching
 
@@ -54,3 +56,20 @@ def _above(
             found = home.imported.definition(base, root)
             if found is not None and isinstance(found[1], ast.ClassDef):
                 yield found[0].reaching, found[1]
+
+
+def is_field(cls: ast.ClassDef, name: str) -> bool:
+    """A field of a dataclass or named tuple, which its constructor sets."""
+    makers = [
+        *cls.bases,
+        *(getattr(d, "func", d) for d in cls.decorator_list),
+    ]
+    if not any(
+        (dotted_name(m) or "").endswith(("dataclass", "NamedTuple"))
+        for m in makers
+    ):
+        return False
+    fields = (s.target for s in cls.body if isinstance(s, ast.AnnAssign))
+    return any(
+        isinstance(field, ast.Name) and field.id == name for field in fields
+    )

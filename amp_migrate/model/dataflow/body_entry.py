@@ -15,9 +15,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument
-from amp_migrate.model.classes.ancestry import ancestry
+from amp_migrate.model.classes.ancestry import ancestry, is_field
 from amp_migrate.model.dataflow.entries import Open
 from amp_migrate.model.dataflow.followed_once import FollowedOnce
+from amp_migrate.model.dataflow.namespaces import given_by_name
 from amp_migrate.model.dataflow.reach import ASSUMED, Reach
 from amp_migrate.model.dataflow.top_level import TopLevelUses
 from amp_migrate.model.naming.names import dotted_name
@@ -137,6 +138,9 @@ class BodyEntry:
         ):
             return self._answer((), True, False)
         scope = self.reaching.scope_at(expr)
+        given = given_by_name(self.graph, expr, scope, rest)
+        if given is not None:
+            return self._answer((given,), True, True)
         cls = self.graph.class_named(expr.func, scope)
         if cls is not None:
             return self.of_instance(cls, rest)
@@ -163,7 +167,8 @@ class BodyEntry:
     ) -> Reach:
         """The attribute `rest` of the object that `binding` has given to `holder` in `scope`."""
         if binding.how == "import":
-            return self._elsewhere(f"{holder}.{rest}", scope)
+            linked = self._elsewhere(f"{holder}.{rest}", scope)
+            return linked if linked.certain else self._near(holder, scope, rest)
         if binding.how == "def" and isinstance(binding.statement, ast.ClassDef):
             return self.of_instance(binding.statement, rest)
         if (
@@ -283,25 +288,8 @@ class BodyEntry:
     def in_class(self, cls: ast.ClassDef, name: str) -> bool:
         """Whether the class, or one that it derives from, has the attribute itself."""
         return any(
-            name in home.module.scopes[owner].bindings
-            or self._is_field(owner, name)
+            name in home.module.scopes[owner].bindings or is_field(owner, name)
             for home, owner in ancestry(self.reaching, cls)
-        )
-
-    def _is_field(self, cls: ast.ClassDef, name: str) -> bool:
-        """A field of a dataclass or named tuple, which its constructor sets."""
-        makers = [
-            *cls.bases,
-            *(getattr(d, "func", d) for d in cls.decorator_list),
-        ]
-        if not any(
-            (dotted_name(m) or "").endswith(("dataclass", "NamedTuple"))
-            for m in makers
-        ):
-            return False
-        fields = (s.target for s in cls.body if isinstance(s, ast.AnnAssign))
-        return any(
-            isinstance(field, ast.Name) and field.id == name for field in fields
         )
 
     # -- enclosing scopes
@@ -381,6 +369,17 @@ class BodyEntry:
         return self._answer(
             self._held(home, name), final.certain, final.complete
         )
+
+    def _near(self, holder: str, scope: Scope, rest: str) -> Reach:
+        """The attribute of an object that a file which is no part of the program makes."""
+        found = self.reaching.imported.variable_named(holder, scope)
+        if found is None or "." in rest:
+            return self._answer((), False, False)
+        home, (only, *others) = found[0].reaching, found[1]
+        value = only.value if only.how == "assign" else None
+        if others or value is None or only.index is not None:
+            return self._answer((), False, False)
+        return home.entry.of_value(value, rest)
 
     # -- answers
 

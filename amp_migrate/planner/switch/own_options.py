@@ -23,6 +23,7 @@ from amp_migrate.model.settings.configurations import (
 )
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
 from amp_migrate.planner.switch.reading_place import ReadingPlace
 from amp_migrate.torch_facts.amp_api import (
@@ -145,12 +146,46 @@ def _chosen(option: ast.Call, text: str) -> Iterator[str]:
 def _variables(here: ReadingPlace) -> Iterator[tuple[str, str]]:
     """`use_amp`, `self.fp16`: those that are True or False."""
     known = truth_values(here.program)
-    for name in names_in_reach(here.program, here.scope):
+    for name in _names(here):
         last = name.rpartition(".")[2]
         if last.lower() in OWN_OPTIONS and here.can_read(name):
             expr = ast.parse(name, mode="eval").body
             if known.is_truth_value(expr, here.node, after=here.after):
                 yield name, _asked(name, last)
+
+
+def _names(here: ReadingPlace) -> Iterator[str]:
+    """The names that can be read, and the attributes of what they hold that are called like a
+    switch.
+    """
+    names = names_in_reach(here.program, here.scope)
+    yield from names
+    spelled = here.program.module.identifiers
+    switches = [one for one in OWN_OPTIONS if one in spelled]
+    for name in _holders(here, names) if switches else ():
+        yield from (f"{name}.{one}" for one in switches)
+
+
+def _holders(here: ReadingPlace, names: list[str]) -> list[str]:
+    """What may be settings; classes last, for what their objects were given since is not asked of
+    them.
+    """
+    values = here.program.values
+    kinds: dict[str, Kind] = {}
+    classes: set[str] = set()
+    for name in names:
+        expr = ast.parse(name, mode="eval").body
+        cls = here.program.graph.class_named(expr, here.scope)
+        if cls is not None:
+            classes.add(name)
+            kinds[name] = values.class_kind(cls)
+        else:
+            kinds[name] = values.of(expr, here.scope).kind
+    found = [name for name in names if kinds[name] in _OF_SETTINGS]
+    return sorted(found, key=lambda name: name in classes)
+
+
+_OF_SETTINGS = (Kind.OBJECT, Kind.UNKNOWN, Kind.OTHER)
 
 
 def _of_settings(

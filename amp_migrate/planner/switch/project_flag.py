@@ -39,11 +39,29 @@ def flags(
         if plain and can_read(text):
             yield text
     elsewhere = [t for t, where in known if where.module is not scope.module]
-    elsewhere += [
-        t for near in _imported(program, scope.module) for t, _ in _found(near)
-    ]
+    for near in _imported(program, scope.module):
+        for test, where in _found(near):
+            elsewhere.append(test)
+            text = ast.unparse(test)
+            same = _is_same_object(program, scope, test, near, where)
+            if same and can_read(text):
+                yield text
     for test in {ast.unparse(t): t for t in elsewhere}.values():
         yield from _by_option(program, scope, place, test)
+
+
+def _is_same_object(
+    program: Program,
+    scope: Scope,
+    test: ast.expr,
+    near: Program,
+    where: Scope,
+) -> bool:
+    """Whether `cfg` of another file's `cfg.amp` is imported here from where that file has it."""
+    head, _, rest = (dotted_name(test) or "").partition(".")
+    mine = program.reaching.imported.variable_named(head, scope)
+    theirs = near.reaching.imported.variable_named(head, where)
+    return bool(rest) and mine is not None and mine == theirs
 
 
 def _imported(program: Program, module: Module) -> list[Program]:
