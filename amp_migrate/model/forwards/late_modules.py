@@ -5,7 +5,13 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.calls.targets import makers
 from amp_migrate.model.dataflow.sources import held
+from amp_migrate.model.naming.import_calls import (
+    IMPORTERS,
+    is_import_call,
+    is_importer,
+)
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 
@@ -14,18 +20,19 @@ if TYPE_CHECKING:
 
 
 def imports_late(program: Program) -> bool:
-    """Whether a program names `importlib`; what does not is spared the flow of all functions that
-    call methods.
+    """Whether a program names a function that imports; what does not is spared the flow of all
+    functions that call methods.
     """
     return program.remembered(
-        imports_late, lambda: "importlib" in program.module.text
+        imports_late,
+        lambda: any(one in program.module.text for one in IMPORTERS),
     )
 
 
 def is_computed_module(program: Program, expr: ast.expr) -> bool:
     """`importlib.import_module(args.model)`, or a variable that holds it."""
     if isinstance(expr, ast.Call):
-        return program.canonical(expr.func) in _IMPORTERS
+        return is_import_call(expr)
     dotted = dotted_name(expr)
     bindings = (
         program.reaching.at(expr, dotted).bindings if dotted is not None else ()
@@ -35,9 +42,6 @@ def is_computed_module(program: Program, expr: ast.expr) -> bool:
         isinstance(one, ast.Call) and is_computed_module(program, one)
         for one in values
     )
-
-
-_IMPORTERS = ("importlib.import_module", "importlib.__import__")
 
 
 def maker_of(value: ast.expr) -> ast.expr:
@@ -50,11 +54,18 @@ def maker_of(value: ast.expr) -> ast.expr:
 
 
 def is_made_late(program: Program, part: ast.expr, scope: Scope) -> bool:
-    """`self.net` of `self.net = import_module(args.model).make_model(args)`."""
-    parts = held(program, part, scope) if imports_late(program) else ()
+    """`self.net` of `self.net = import_module(args.model).make_model(args)`, also where callers
+    make it.
+    """
+    if not imports_late(program):
+        return False
+    parts = held(program, part, scope)
     makers_of = (maker_of(value) for home, value, _ in parts if home is program)
     return any(
         isinstance(one, ast.Attribute)
         and is_computed_module(program, one.value)
         for one in makers_of
+    ) or any(
+        isinstance(one, ast.expr) and is_importer(one)
+        for one in makers(program, part, scope)
     )

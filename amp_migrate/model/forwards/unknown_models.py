@@ -158,8 +158,9 @@ def _method(program: Program, call: ast.Call, scope: Scope) -> str | None:
     ):
         if _is_unknown(program, func.value, scope):
             return func.attr
-        return "forward" if is_made_late(program, func, scope) else None
-    return "forward" if _is_unknown(program, func, scope) else None
+    elif _is_unknown(program, func, scope):
+        return "forward"
+    return "forward" if is_made_late(program, func, scope) else None
 
 
 def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -12,7 +12,12 @@ IMPORTERS = ("import_module", "__import__")
 
 def is_import_call(call: ast.Call) -> bool:
     """`importlib.import_module(name)`, `__import__(name)`"""
-    return bool(call.args) and _importer(call) in IMPORTERS
+    return bool(call.args) and is_importer(call.func)
+
+
+def is_importer(func: ast.expr) -> bool:
+    """`importlib.import_module`, `__import__`"""
+    return _last(func) in IMPORTERS
 
 
 def imported_module(call: ast.Call) -> str | None:
@@ -49,15 +54,15 @@ def module_held(expr: ast.expr, scope: Scope) -> str | None:
     return only.pop() if len(only) == 1 else None
 
 
-def _importer(call: ast.Call) -> str:
-    return (dotted_name(call.func) or "").rpartition(".")[2]
+def _last(func: ast.expr) -> str:
+    return (dotted_name(func) or "").rpartition(".")[2]
 
 
 def _gives_package(call: ast.Call) -> bool:
     """`__import__("nets.unet")` is `nets`, unless it is told what is wanted of it."""
     named = {one.arg for one in call.keywords}
     is_told = len(call.args) > 3 or "fromlist" in named
-    return _importer(call) == "__import__" and not is_told
+    return _last(call.func) == "__import__" and not is_told
 
 
 def _text(expr: ast.expr) -> str | None:
