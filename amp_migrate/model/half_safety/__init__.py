@@ -24,6 +24,7 @@ from amp_migrate.model.half_safety import (
     finite_differences,
     given_products,
     gram_products,
+    growth,
     kernels,
     layer_constants,
     long_sums,
@@ -104,6 +105,7 @@ def hazards(
         if asked.float16:
             yield from constants.hazards(asked, node, scope)
             yield from overflow.hazards(asked, node, scope)
+            yield from growth.hazards(asked, node, scope)
             yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)

@@ -66,6 +66,8 @@ class Trait(Flag):
     """Multiplies by its `window` first, so that a float32 one makes all of it float32."""
     PICKS = auto()
     """Gives values of its operands, and no others."""
+    GROWS = auto()
+    """Grows as a power of e does: beyond 65504 from 12 on at the latest."""
 
 
 class Kernels(Flag):
