@@ -102,13 +102,10 @@ def _with_names(program: Program, texts: Mapping[str, str], how: _How) -> Joint:
     """What becomes of a program; where loops are refused for what has no name, with one for it."""
     joint, unnamed = _proved(program, texts, how)
     while unnamed:
-        files = named(
-            program, [one for them in unnamed.values() for one in them]
-        )
-        if files is None:
+        trial = _trial(program, unnamed)
+        if trial is None:
             break
-        trial = program_of({path: file.text for path, file in files.items()})
-        tried, _ = _proved(trial, texts, how, files)
+        tried, _ = _proved(trial[0], texts, how, trial[1])
         migrated = {
             (path, loop.scope)
             for path, outcome in tried.outcomes.items()
@@ -204,7 +201,24 @@ def company_of(
     """
     if any("apex" in text for text in texts.values()):
         return migrate_texts(texts, settings, project).company
-    return _planned(program_of(texts), settings, project, hold=True).company
+    program = program_of(texts)
+    found = _planned(program, settings, project, hold=True)
+    trial = None if found.company else _trial(program, found.unnamed)
+    if trial is None:
+        return found.company
+    return _planned(trial[0], settings, project, hold=True).company
+
+
+def _trial(
+    program: Program, unnamed: UnnamedIn
+) -> tuple[Program, Mapping[str, Named]] | None:
+    """The program with a name for all that has none yet, and these names."""
+    wanted = [one for them in unnamed.values() for one in them]
+    files = named(program, wanted) if wanted else None
+    if files is None:
+        return None
+    texts = {path: file.text for path, file in files.items()}
+    return program_of(texts), files
 
 
 class _Planned(NamedTuple):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.calls.passed_on import Passed, unknown
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.model.syntax.substitution import made_call
 
@@ -86,7 +87,7 @@ def _is_only_called(graph: CallGraph, node: ast.expr) -> bool:
     inner = graph.module.scopes[taken]
     names = [
         name
-        for name, value in _Passed(outer, inner).values.items()
+        for name, value in Passed(outer, inner).values.items()
         if value is node
     ]
     reads = [
@@ -126,8 +127,10 @@ def _is_given_to_callers(graph: CallGraph, scope: Scope) -> bool:
 
 def _is_own(node: ast.expr, scope: Scope) -> bool:
     """`self.train`"""
-    return isinstance(node, ast.Attribute) and _is(
-        node.value, scope.self_name or ""
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == scope.self_name
     )
 
 
@@ -153,9 +156,7 @@ def _through(
         yield made_call(node, outer.args[1:], outer.keywords)
     elif (given := _tuple_of_arguments(outer)) is not None:
         is_ranked = graph.module.canonical(outer.func) == _SPAWN
-        yield made_call(
-            node, [*([_unknown()] if is_ranked else []), *given], []
-        )
+        yield made_call(node, [*([unknown()] if is_ranked else []), *given], [])
 
 
 def _by_variable(
@@ -182,70 +183,10 @@ def _by_parameter(
 ) -> Iterator[ast.Call]:
     """The calls of the parameter that holds the function, in the body of `taken`."""
     inner = graph.module.scopes[taken]
-    passed = _Passed(outer, inner)
+    passed = Passed(outer, inner)
     names = [name for name, value in passed.values.items() if value is node]
     for call in inner.calls:
         if isinstance(call.func, ast.Name) and call.func.id in names:
             yield made_call(
                 node, passed.positional(call), passed.keywords(call)
             )
-
-
-class _Passed:
-    """What one call passes for each parameter of a function."""
-
-    def __init__(self, call: ast.Call, inner: Scope) -> None:
-        assert isinstance(inner.node, FUNCTIONS)
-        names = [one.arg for one in inner.parameters()]
-        self.values: dict[str, ast.expr] = dict(
-            zip(names, call.args, strict=False)
-        )
-        named = [one for one in call.keywords if one.arg is not None]
-        self.values |= {one.arg: one.value for one in named if one.arg in names}
-        positional = len(inner.node.args.posonlyargs) + len(
-            inner.node.args.args
-        )
-        self.rest = call.args[positional:]
-        self.more = [one for one in call.keywords if one.arg not in names]
-        self._vararg = inner.node.args.vararg
-        self._kwarg = inner.node.args.kwarg
-
-    def positional(self, call: ast.Call) -> list[ast.expr]:
-        """The positional arguments of a call in the body, as the caller wrote them."""
-        found: list[ast.expr] = []
-        for one in call.args:
-            if isinstance(one, ast.Starred):
-                is_rest = self._vararg is not None and _is(
-                    one.value, self._vararg.arg
-                )
-                found += (
-                    self.rest
-                    if is_rest
-                    else [ast.Starred(_unknown(), ast.Load())]
-                )
-            else:
-                found.append(self._outside(one))
-        return found
-
-    def keywords(self, call: ast.Call) -> list[ast.keyword]:
-        """The same of its keywords."""
-        found: list[ast.keyword] = []
-        for one in call.keywords:
-            if one.arg is not None:
-                found.append(ast.keyword(one.arg, self._outside(one.value)))
-            elif self._kwarg is not None and _is(one.value, self._kwarg.arg):
-                found += self.more
-        return found
-
-    def _outside(self, expr: ast.expr) -> ast.expr:
-        found = self.values.get(expr.id) if isinstance(expr, ast.Name) else None
-        return found if found is not None else _unknown()
-
-
-def _is(expr: ast.expr, name: str) -> bool:
-    return isinstance(expr, ast.Name) and expr.id == name
-
-
-def _unknown() -> ast.Name:
-    """An argument that says nothing."""
-    return ast.Name("", ast.Load())

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.calls.passed_on import Passed, passes_rest_on
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Function, Scope, returned
+from amp_migrate.model.syntax.substitution import made_call
 from amp_migrate.model.values.tables import entries_of
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class ConstructionSites:
         """The calls that run the `__init__` of a class. Asked about each part of each object."""
         key = init, owner
         if key not in self._known:
+            self._known[key] = []  # of classes that derive from each other
             self._known[key] = list(dict.fromkeys(self._sites(init, owner)))
         return list(self._known[key])
 
@@ -43,14 +46,41 @@ class ConstructionSites:
             own = self.graph.method(heir, "__init__")
             if own is init or own is None:
                 yield from self._made(heir)
-                continue
-            scope = self.module.scopes[own]
-            for call in scope.calls:
-                if _calls_base(call, owner):
-                    if _passes_all_on(call, own):
-                        yield from self._made(heir)
-                    else:
-                        yield call, scope, _is_super(call)
+            elif own in heir.body:
+                for call in self.module.scopes[own].calls:
+                    if self._runs(call, init, owner, heir):
+                        yield from self._through(call, own, heir)
+
+    def _runs(
+        self,
+        call: ast.Call,
+        init: Function,
+        owner: ast.ClassDef,
+        heir: ast.ClassDef,
+    ) -> bool:
+        """Whether a call in the `__init__` of an heir runs that of its base class `owner`."""
+        if not _is_super(call):
+            return _calls_base(call, owner)
+        lineage = self.graph.lineage(heir)
+        if any(len(one.bases) > 1 for one in lineage):
+            return _calls_base(call, owner)  # the next may be any of them
+        above = self.graph.method(lineage[1], "__init__")
+        return _calls_base(call, owner) and above is init
+
+    def _through(
+        self, call: ast.Call, own: Function, heir: ast.ClassDef
+    ) -> Iterator[Site]:
+        """`super().__init__(net, *args, **kwargs)`, by what the constructor was given for them."""
+        scope = self.module.scopes[own]
+        if not passes_rest_on(call, scope):
+            yield call, scope, _is_super(call)
+            return
+        for outer, where, bound in self.of(own, heir):
+            passed = Passed(outer, scope, bound)
+            told = made_call(
+                call.func, passed.positional(call), passed.keywords(call)
+            )
+            yield told, where, _is_super(call)
 
     def _made(self, cls: ast.ClassDef) -> Iterator[Site]:
         for call, scope in self.graph.constructions(cls):
@@ -141,17 +171,3 @@ def _calls_base(call: ast.Call, owner: ast.ClassDef) -> bool:
         return False
     base = (dotted_name(func.value) or "").rpartition(".")[2]
     return _is_super(call) or base == owner.name
-
-
-def _passes_all_on(call: ast.Call, init: Function) -> bool:
-    """`super().__init__(*args, **kwargs)` of just these."""
-    given = init.args
-    plain = len(given.args) + len(given.posonlyargs) == 1
-    stars = [ast.unparse(one) for one in call.args]
-    words = [ast.unparse(one.value) for one in call.keywords if not one.arg]
-    return (
-        plain
-        and given.vararg is not None
-        and stars == [f"*{given.vararg.arg}"]
-        and words == ([given.kwarg.arg] if given.kwarg is not None else [])
-    )
