@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.calls.arguments import default_of
 from amp_migrate.model.conditions.truth_values import keyword_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.settings.command_line import option_of
 from amp_migrate.model.syntax.module import Binding, Function, Scope, returned
+from amp_migrate.model.tensors.parameters import arguments, parameter_of
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import ops
@@ -55,7 +57,7 @@ def _is_bound_to_scalar(
                 if one is not binding
             )
             and (
-                _is_number(program, value, scope, hops - 1)
+                is_number(program, value, scope, hops - 1)
                 or is_scalar(program, value, scope, hops - 1)
             )
         )
@@ -74,7 +76,7 @@ def _is_reduced(
         sides = [
             one
             for one in (expr.left, expr.right)
-            if not _is_number(program, one, scope, hops)
+            if not is_number(program, one, scope, hops)
         ]
         return (
             bool(sides)
@@ -139,8 +141,8 @@ def _run(
     return [(home, forward)] if forward is not None else []
 
 
-def _is_number(
-    program: Program, expr: ast.expr, scope: Scope, hops: int
+def is_number(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
 ) -> bool:
     """A literal, a name or an option for one, `len(...)`, `float(...)`, one of a tensor's
     sizes.
@@ -156,7 +158,7 @@ def _is_number(
         return is_shape and isinstance(expr.slice, ast.Constant)
     if isinstance(expr, ast.BinOp):
         sides = (expr.left, expr.right)
-        return all(_is_number(program, one, scope, hops) for one in sides)
+        return all(is_number(program, one, scope, hops) for one in sides)
     name = dotted_name(expr)
     if name is None or not hops:
         return False
@@ -166,11 +168,29 @@ def _is_number(
         return kind is not None and dotted_name(kind) in _NUMBERS
     bindings = program.reaching.at(expr, name).bindings
     return bool(bindings) and all(
-        one.how == "assign"
-        and one.index is None
-        and one.value is not None
-        and _is_number(program, one.value, scope, hops - 1)
-        for one in bindings
+        _is_bound_to_number(program, one, scope, hops - 1) for one in bindings
+    )
+
+
+def _is_bound_to_number(
+    program: Program, binding: Binding, scope: Scope, hops: int
+) -> bool:
+    """By what is assigned; of a parameter, by its default and what the callers in sight pass."""
+    value = binding.value
+    if binding.how != "parameter":
+        is_whole = binding.how == "assign" and binding.index is None
+        return (
+            is_whole
+            and value is not None
+            and is_number(program, value, scope, hops)
+        )
+    found = parameter_of(program, binding)
+    given = arguments(program, binding)
+    default = default_of(found[0], found[2]) if found is not None else None
+    if default is not None:
+        given = [*given, (default, scope)]
+    return bool(given) and all(
+        is_number(program, one, where, hops) for one, where in given
     )
 
 

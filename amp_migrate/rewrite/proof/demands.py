@@ -16,7 +16,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import kept_operator
-from amp_migrate.model.values.literals import number
+from amp_migrate.model.values.scalars import is_number
 from amp_migrate.rewrite.proof.same_sources import have_one_source, is_sliced
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
@@ -144,7 +144,7 @@ class Demands:
     ) -> bool:
         """`side` plus a number, or plus what is an array where it is one, must be a tensor."""
         other = sum_.right if sum_.left is side else sum_.left
-        same = number(other, scope) is not None or have_one_source(
+        same = is_number(self.program, other, scope) or have_one_source(
             self.program, side, other, scope
         )
         return same and self.demanded(sum_, scope, deep)

@@ -1,5 +1,5 @@
-"""Two values that are computed of one: `x[..., 1:]` and `x[..., :-1]` are tensors if `x` is one,
-and arrays if it is an array.
+"""Two values that are computed of the same: `x[..., 1:]` and `x[..., :-1]` are tensors if `x` is
+one, and arrays if it is an array.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Source: TypeAlias = tuple[str, tuple[Binding, ...]]
 def have_one_source(
     program: Program, one: ast.expr, other: ast.expr, scope: Scope
 ) -> bool:
-    """Whether arithmetic and slices make both of one name, and of numbers."""
-    found = {
-        source
-        for side in (one, other)
-        for source in _sources(program, side, scope, _DEEP)
-    }
-    return len(found) == 1 and None not in found
+    """Whether arithmetic and slices make `other` of nothing but what they make `one` of, and of
+    numbers: then `one` is a tensor if anything that the two are made of is.
+    """
+    own, others = (
+        set(_sources(program, side, scope, _DEEP)) for side in (one, other)
+    )
+    return bool(own) and others <= own and None not in own
 
 
 def is_sliced(taken: ast.Subscript) -> bool:
