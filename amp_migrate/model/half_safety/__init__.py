@@ -40,6 +40,7 @@ from amp_migrate.model.half_safety import (
     second_moments,
     singular,
     spectra,
+    tested_dtypes,
     writes,
 )
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
@@ -56,6 +57,7 @@ _DOES = (
     ast.Compare,
     ast.Assert,
     ast.If,
+    ast.Subscript,
 )
 """What computes, writes or tests: names and constants, most of all nodes, do nothing that could
 break."""
@@ -108,6 +110,7 @@ def hazards(
             yield from growth.hazards(asked, node, scope)
             yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
+        yield from tested_dtypes.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
         yield from row_differences.hazards(asked, node, scope)
         if isinstance(node, ast.Call):

@@ -13,7 +13,6 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import constants_in
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.torch_facts.amp_api import (
-    FLOAT32,
     FLOATS,
     INTEGERS,
     RAW_POINTER,
@@ -26,8 +25,8 @@ _FLOATS = frozenset(name for name in FLOATS if name.endswith("Tensor"))
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
-    """`assert out.dtype == torch.float32`, `if h.dtype != torch.float32: raise ...`, and raw
-    pointers, behind which foreign code expects float32.
+    """`assert x.element_size() == 4`, and raw pointers, behind which foreign code expects
+    float32.
     """
     if isinstance(node, ast.Call) and is_raw_pointer(node):
         assert isinstance(node.func, ast.Attribute)
@@ -51,7 +50,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         return
     for compared in (one for test in tests for one in ast.walk(test)):
         if isinstance(compared, ast.Compare):
-            yield from _demanded(asked, compared, scope)
+            yield from _sized(asked, compared, scope)
 
 
 def _read_as_bits(
@@ -115,30 +114,14 @@ def is_raw_pointer(node: ast.AST) -> bool:
     )
 
 
-def _demanded(
-    asked: Asked, test: ast.Compare, scope: Scope
-) -> Iterator[Hazard]:
-    sides = [test.left, *test.comparators]
-    canonical = asked.inference.program.canonical
-    for side in sides:
+def _sized(asked: Asked, test: ast.Compare, scope: Scope) -> Iterator[Hazard]:
+    for side in (test.left, *test.comparators):
         sized = _measured(side)
         if sized is not None and asked.fact(sized, scope).seen_half:
             message = f"`{ast.unparse(side)}` is 2 where autocast makes it half"
             yield Hazard(
                 "half-outside-autocast", test, (), message, demanded=True
             )
-    if not any(canonical(side) in FLOAT32 for side in sides):
-        return
-    for side in sides:
-        if isinstance(side, ast.Attribute) and side.attr == "dtype":
-            if asked.fact(side.value, scope).seen_half:
-                message = (
-                    f"the program demands that `{ast.unparse(side.value)}` is float32, and "
-                    "autocast makes it half"
-                )
-                yield Hazard(
-                    "half-outside-autocast", test, (), message, demanded=True
-                )
 
 
 def _measured(side: ast.expr) -> ast.expr | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import method_name, values_of
-from amp_migrate.model.syntax.module import Scope, returned
+from amp_migrate.model.syntax.module import Scope, returned, shallow
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
@@ -40,7 +40,7 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         yield from _repeated(asked, node, scope)
     if not isinstance(node, ast.expr) or len(given) != 2:
         return
-    if _is_own_transpose(asked, *given):
+    if _is_own_transpose(asked, *given) or _is_beside_own(asked, node, scope):
         what = (
             f"`{ast.unparse(node)}` adds up as many squares as there are values"
         )
@@ -286,6 +286,29 @@ def _is_own_transpose(asked: Asked, left: ast.expr, right: ast.expr) -> bool:
     return any(
         method_name(value) in _FLAT for value, _ in values_of(asked, left)
     )
+
+
+def _is_beside_own(asked: Asked, node: ast.expr, scope: Scope) -> bool:
+    """`v.t() @ y` beside `v.t() @ v`: it adds up as many products."""
+    turned = transposed(asked, factors(asked, node, scope)[0])
+    if turned is None:
+        return False
+    summed = asked.inference.program.remembered(
+        (_is_beside_own, scope, asked.float16), lambda: _own(asked, scope)
+    )
+    return turned in summed
+
+
+def _own(asked: Asked, scope: Scope) -> set[str]:
+    """What a body multiplies its own transpose with."""
+    body = scope.body if isinstance(scope.body, list) else []
+    found: set[str] = set()
+    for node in (one for statement in body for one in shallow(statement)):
+        given = factors(asked, node, scope)
+        name = _name(given[-1]) if len(given) == 2 else None
+        if name is not None and transposed(asked, given[0]) == name:
+            found.add(name)
+    return found
 
 
 def _is_flat(asked: Asked, left: ast.expr) -> bool:
