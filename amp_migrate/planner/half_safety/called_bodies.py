@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.calls.bodies_abroad import body_abroad
 from amp_migrate.model.calls.targets import makers, own_forwards
 from amp_migrate.model.classes.bases_abroad import called_of_base, constructor
 from amp_migrate.model.naming.one_of_several import all_abroad
@@ -60,6 +61,9 @@ def _called(
     )
     if of_base is not None:
         return of_base[0], of_base[0].scope(of_base[1])
+    method = body_abroad(program, call, scope)
+    if method is not None:
+        return method[0], method[0].scope(method[1])
     return _forward_of(program, call, scope)
 
 

@@ -14,13 +14,15 @@ from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.kinds import Kind, criterion_name
+from amp_migrate.planner.half_safety.called_bodies import run_by
 from amp_migrate.planner.half_safety.gradients_inside import (
+    GRAD,
     must_be_float,
     refuse_backward,
 )
-from amp_migrate.planner.half_safety.reach import reachable
+from amp_migrate.planner.half_safety.reach import abroad, reachable
 from amp_migrate.planner.regions.evaluation import computes_loss
 from amp_migrate.planner.regions.statement_runs import Region
 
@@ -47,6 +49,19 @@ def refuse_taken(
                     "none",
                     above=_is_given(node.func, where),
                 )
+        _refuse_abroad(program, scope, region)
+
+
+def _refuse_abroad(program: Program, scope: Scope, region: Region) -> None:
+    """Raise Refusal where a function of another file that a region runs takes gradients."""
+    for home, function, _ in abroad(program, region.statements(), scope):
+        inner = home.scope(function)
+        for call in inner.calls:
+            is_taken = home.canonical(call.func) == GRAD
+            if is_taken or home.effects.is_backward(call, inner):
+                raise must_be_float(
+                    region.first, f"here `{function.name}` takes them"
+                )
 
 
 def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
@@ -54,8 +69,8 @@ def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
     gradients: `model.adapt(loss)`.
     """
     for call in scope.calls:
-        for function in program.values.callees(call, scope):
-            for given in _differentiated(program, call, function):
+        for home, inner in run_by(program, call, scope):
+            for given in _differentiated(home, call, inner):
                 if _is_made_in(program, given, region):
                     raise must_be_float(
                         call,
@@ -65,13 +80,12 @@ def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
 
 
 def _differentiated(
-    program: Program, call: ast.Call, function: Function
+    home: Program, call: ast.Call, inner: Scope
 ) -> Iterator[ast.Name]:
     """The names that a call gives to parameters of which `torch.autograd.grad` is asked."""
-    inner = program.scope(function)
     is_bound = inner.owner is not None
     for asked in inner.calls:
-        if program.canonical(asked.func) == "torch.autograd.grad":
+        if home.canonical(asked.func) == GRAD:
             named = [k.value for k in asked.keywords if k.arg == "outputs"]
             for one in [*named, *asked.args[:1]]:
                 name = one.id if isinstance(one, ast.Name) else ""

@@ -14,7 +14,8 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join
 from amp_migrate.planner.half_safety.called_bodies import run_by
-from amp_migrate.planner.half_safety.reach import own_version, perhaps_reachable
+from amp_migrate.planner.half_safety.own_versions import own_version
+from amp_migrate.planner.half_safety.reach import perhaps_reachable
 from amp_migrate.records import NamedTuple
 
 Facts = dict[Binding, Fact]

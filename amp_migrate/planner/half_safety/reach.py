@@ -33,7 +33,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.planner.half_safety.called_bodies import is_called
-from amp_migrate.project.import_paths import resolved
+from amp_migrate.planner.half_safety.own_versions import own_version
 from amp_migrate.records import NamedTuple
 
 _FILES = 4
@@ -155,8 +155,17 @@ def abroad(
 ) -> list[tuple[Program, Function, tuple[ast.Call, ...]]]:
     """Functions of other modules of the project that the statements run, transitively; with all
     calls of those that the statements alone call, none for the others. Those of the program's own
-    files that nothing but such a function leads to are among them.
+    files that nothing but such a function leads to are among them. Asked about one loop by many.
     """
+    return program.remembered(
+        (abroad, *statements, scope),
+        lambda: _abroad(program, statements, scope),
+    )
+
+
+def _abroad(
+    program: Program, statements: list[ast.stmt], scope: Scope
+) -> list[tuple[Program, Function, tuple[ast.Call, ...]]]:
     own = {one.scope.node for one in parts(program, statements, scope)}
     found: dict[Function, Program] = {}
     direct: dict[Function, list[ast.Call]] = {}
@@ -187,26 +196,6 @@ def abroad(
         )
         for function, other in found.items()
     ]
-
-
-def own_version(
-    program: Program, home: Program, function: Function
-) -> tuple[Program, Function]:
-    """A function as the program itself has it, if its file is one of the program's."""
-    if home is program:
-        return home, function
-    place = (resolved(home.module.path), function.lineno, function.name)
-    mine = program.remembered(own_version, lambda: _by_place(program))
-    return (program, mine[place]) if place in mine else (home, function)
-
-
-def _by_place(program: Program) -> dict[tuple[str, int, str], Function]:
-    paths = {file: resolved(file.path) for file in program.module.files}
-    return {
-        (paths[scope.module], node.lineno, node.name): node
-        for node, scope in program.module.scopes.items()
-        if isinstance(node, FUNCTIONS)
-    }
 
 
 class _Followed:
