@@ -133,6 +133,12 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
         "it measures the gradients inside backward",
     ),
     Optimizer("fairscale.optim.Adam", False, _SCALES),
+    Optimizer(
+        "opacus.*",
+        False,
+        "it clips the gradients of single samples inside step, which no scaler "
+        "unscales",
+    ),
     Optimizer("torch_xla.*", False, "it averages gradients outside of step"),
     *(
         Optimizer(f"{framework}.*", False, _OTHER)

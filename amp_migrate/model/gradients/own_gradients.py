@@ -14,10 +14,17 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.scopes import Binding
 from amp_migrate.model.syntax.module import FUNCTIONS, Module, Scope
 from amp_migrate.model.syntax.queries import holds, nodes_in
+from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.gradients import BOUNDING, GRADIENTS
+from amp_migrate.torch_facts.methods import (
+    ATTRIBUTES_OF_TENSORS,
+    HARMLESS,
+    ONLY_OF_TENSORS,
+)
 
 _NUMBERS: tuple[str | None, ...] = ("int", "float")
 _FOREIGN = ("torch", "numpy")
+_OF_TENSORS = ATTRIBUTES_OF_TENSORS | ONLY_OF_TENSORS | HARMLESS | {"data"}
 
 
 def is_own_change(module: Module, written: ast.Attribute) -> bool:
@@ -117,9 +124,20 @@ class _Change:
             above = self.module.parents[node]
             if dotted_name(node) == self.owner:
                 self.has_gradient |= _is_gradient(above)
-                return True
+                return not self._is_put_there(above)
             node = above
         return False
+
+    def _is_put_there(self, part: ast.AST) -> bool:
+        """`p.grad_sample`, which no tensor has, and nothing in sight sets: backward may."""
+        if not isinstance(part, ast.Attribute) or _is_of_tensors(part.attr):
+            return False
+        return not any(
+            isinstance(one, ast.Attribute)
+            and one.attr == part.attr
+            and isinstance(one.ctx, ast.Store)
+            for one in self.module.parents
+        )
 
     def _is_own_binding(self, one: Binding) -> bool:
         if one.how == "def" and isinstance(one.statement, FUNCTIONS):
@@ -153,6 +171,11 @@ class _Change:
             one is parameter and isinstance(value, ast.Constant)
             for one, value in pairs
         )
+
+
+def _is_of_tensors(name: str) -> bool:
+    known = ops.method(name) is not None or name in _OF_TENSORS
+    return known or name in GRADIENTS
 
 
 def _is_gradient(node: ast.AST) -> bool:
