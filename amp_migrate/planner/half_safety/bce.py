@@ -327,6 +327,14 @@ class ProbabilityLosses:
         """
         if isinstance(given, ast.Name) and self._is_output(given):
             self.hazards.cast(given)
+        elif isinstance(given, ast.Subscript) and self._is_item(given):
+            self.hazards.cast(given)
+
+    def _is_item(self, given: ast.Subscript) -> bool:
+        """`outputs[i]` of several outputs of the model."""
+        several = isinstance(given.value, ast.Name)
+        fact = self.hazards.asked.fact(given, self.scope)
+        return several and fact.seen_half and not fact.container
 
     def _is_output(self, name: ast.Name) -> bool:
         """Whether a name was last bound by a statement that runs a model."""
