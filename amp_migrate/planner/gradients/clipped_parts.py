@@ -14,6 +14,7 @@ from amp_migrate.model.forwards.module_places import (
     Place,
     found,
     objects,
+    sources,
 )
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -184,29 +185,43 @@ def _places(expr: ast.expr, frame: Frame, deep: int) -> Iterator[Place]:
     """The modules that are named in what gives parameters, through lists that are filled, and
     functions that collect them.
     """
-    parents, program = frame.program.module.parents, frame.program
+    parents = frame.program.module.parents
     for node in nodes_in(expr) if deep else ():
         if isinstance(node, ast.Call):
-            function = program.values.callee(node, frame.scope)
-            for given in returned(function) if function is not None else ():
-                inner = program.scope(function) if function else frame.scope
-                run = Frame(program, inner, None, node, frame)
-                yield from _places(given, run, deep - 1)
+            yield from _given_back(node, frame, deep)
         if not isinstance(node, (ast.Name, ast.Attribute)):
             continue
         parent = parents.get(node)
         is_inner = isinstance(parent, ast.Attribute)
-        if (
-            is_inner
-            and not _is_asked(parent, parents)
-            or _is_asked(node, parents)
-        ):
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        if is_inner and not _is_asked(parent, parents) or is_called:
             continue
         if isinstance(node, ast.Name):
             for value in _fillers(node, frame.scope):
                 yield from _places(value, frame, deep - 1)
         if not _is_argument(node, frame):
             yield from (one.place for one in objects(node, frame))
+
+
+def _given_back(call: ast.Call, frame: Frame, deep: int) -> Iterator[Place]:
+    """The modules whose parameters a function collects, or a method of one of them; any of that
+    module where the method is out of sight.
+    """
+    program, func = frame.program, call.func
+    function = program.values.callee(call, frame.scope)
+    holders = (
+        objects(func.value, frame)
+        if isinstance(func, ast.Attribute) and func.attr not in _ASKED
+        else []
+    )
+    if function is None:
+        yield from (one.place for one in holders)
+        return
+    inner = program.scope(function)
+    runs = [Frame(program, inner, own, call, frame) for own in holders]
+    for run in runs or [Frame(program, inner, None, call, frame)]:
+        for given in returned(function):
+            yield from _places(given, run, deep - 1)
 
 
 def _is_asked(holder: ast.AST | None, parents: Parents) -> bool:
@@ -245,10 +260,38 @@ def _fillers(name: ast.Name, scope: Scope) -> Iterator[ast.expr]:
 
 
 def _is_trained(one: Found) -> bool:
-    """Whether a part surely has parameters."""
-    if one.maker in (*TRAINED, *PARAMETERS):
+    """Whether a part surely has parameters that get gradients."""
+    if one.maker in PARAMETERS:
+        return not _is_made_frozen(one)
+    if one.maker in TRAINED:
         return True
     return any(_is_trained(inner) for _, inner in kept_modules(one))
+
+
+def _is_made_frozen(one: Found) -> bool:
+    """`nn.Parameter(window, requires_grad=not fixed)`, where the caller gives True for `fixed`."""
+    made = one.call
+    given = made.args[1:] if made is not None else []
+    named = made.keywords if made is not None else []
+    given = [*given, *(k.value for k in named if k.arg == "requires_grad")]
+    return any(_is_always(False, asked, one.frame) for asked in given)
+
+
+def _is_always(truth: bool, expr: ast.expr, frame: Frame) -> bool:
+    """Whether an expression has this truth value, by all that its name may hold."""
+    if isinstance(expr, ast.UnaryOp) and isinstance(expr.op, ast.Not):
+        return _is_always(not truth, expr.operand, frame)
+    if isinstance(expr, ast.Constant):
+        return bool(expr.value) is truth
+    if not isinstance(expr, ast.Name):
+        return False
+    known = list(sources(expr, frame))
+    return bool(known) and all(
+        index is None
+        and isinstance(value, ast.Constant)
+        and bool(value.value) is truth
+        for value, index, _ in known
+    )
 
 
 def _is_frozen(program: Program, modules: list[Found]) -> bool:
