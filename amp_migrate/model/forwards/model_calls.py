@@ -16,6 +16,7 @@ from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import Function, Scope, is_abstract
 from amp_migrate.model.values.kinds import Kind, Value, criterion_name
 from amp_migrate.patterns import pattern
+from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition
@@ -227,11 +228,21 @@ class Forwards:
             return self._of_loss_method(call, func, scope)
         if self._holds_models(func.value, scope) and self._only_models(func):
             return EventKind.FORWARD
-        return (
-            EventKind.CALLABLE
-            if named and self._is_stored(func, scope)
-            else EventKind.NONE
-        )
+        may_be = named and self._is_stored(func, scope)
+        if may_be or self._may_be_of_model(func, scope):
+            return EventKind.CALLABLE
+        return EventKind.NONE
+
+    def _may_be_of_model(self, func: ast.Attribute, scope: Scope) -> bool:
+        """`model.encode(x)` of a parameter that is called so, which callers out of sight give."""
+        holder = func.value
+        if not isinstance(holder, ast.Name) or self.values.of(holder, scope):
+            return False
+        bound = scope.bindings.get(holder.id, ())
+        is_given = bool(bound) and all(one.how == "parameter" for one in bound)
+        is_upkeep = func.attr.startswith(_UPKEEP) or ops.method(func.attr)
+        is_named = bool(_MODEL_NAME.search(holder.id))
+        return is_given and is_named and not is_upkeep
 
     def _holds_models(self, holder: ast.expr, scope: Scope) -> bool:
         """Whether the parameters of a variable are asked for, and nothing else is known of it:
