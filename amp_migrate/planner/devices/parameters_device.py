@@ -279,16 +279,16 @@ class TrainedModels:
         """`_names` of an expression of the program: each loop asks about each move."""
         key = (TrainedModels, expr, scope)
         return self.program.remembered(
-            key, lambda: tuple(self._names(expr, scope, _DEEP))
+            key,
+            lambda: tuple(self._names(dotted_name(expr), scope, _DEEP)),
         )
 
     def _names(
-        self, expr: ast.expr, scope: Scope, deep: int
+        self, dotted: str | None, scope: Scope, deep: int
     ) -> Iterator[tuple[object, str]]:
         """The variables of a scope and attributes of a class that an object goes by, back to where
         it came from.
         """
-        dotted = dotted_name(expr)
         if dotted is None or not deep:
             return
         head, _, rest = dotted.partition(".")
@@ -300,18 +300,20 @@ class TrainedModels:
             else scope.lookup(head)
         )
         yield (cls, rest) if is_own else (home, dotted)
-        for binding in (
-            home.bindings.get(f"self.{rest}" if is_own else dotted, ())
-            if home
-            else ()
-        ):
-            if (
-                binding.value is not None
-                and binding.index is None
-                and binding.how == "assign"
-            ):
+        known = home.bindings if home is not None else {}
+        given = [
+            (one, "")
+            for one in known.get(f"self.{rest}" if is_own else dotted, ())
+        ]
+        heads = known.get(head, ()) if rest and not is_own else ()
+        if len(heads) == 1:  # `config.device` of `config = self.config`
+            given.append((heads[0], f".{rest}"))
+        for binding, behind in given:
+            held = dotted_name(binding.value) if binding.value else None
+            if held and binding.index is None and binding.how == "assign":
+                assert binding.value is not None
                 where = self.program.module.scope_of(binding.value)
-                yield from self._names(binding.value, where, deep - 1)
+                yield from self._names(f"{held}{behind}", where, deep - 1)
 
     def has_moved(
         self,
