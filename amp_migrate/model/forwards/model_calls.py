@@ -234,7 +234,9 @@ class Forwards:
         return EventKind.NONE
 
     def _may_be_of_model(self, func: ast.Attribute, scope: Scope) -> bool:
-        """`model.encode(x)` of a parameter that is called so, which callers out of sight give."""
+        """`model.encode(x)` of a parameter that is called so, which callers out of sight give,
+        unless what has a method of that name in sight is no model.
+        """
         holder = func.value
         if not isinstance(holder, ast.Name) or self.values.of(holder, scope):
             return False
@@ -242,7 +244,10 @@ class Forwards:
         is_given = bool(bound) and all(one.how == "parameter" for one in bound)
         is_upkeep = func.attr.startswith(_UPKEEP) or ops.method(func.attr)
         is_named = bool(_MODEL_NAME.search(holder.id))
-        return is_given and is_named and not is_upkeep
+        if not (is_given and is_named) or is_upkeep:
+            return False
+        in_sight = self.graph.methods_named(func.attr)
+        return not in_sight or self._only_models(func)
 
     def _holds_models(self, holder: ast.expr, scope: Scope) -> bool:
         """Whether the parameters of a variable are asked for, and nothing else is known of it:
