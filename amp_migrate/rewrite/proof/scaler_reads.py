@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.step_values import is_value_used
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
-from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.queries import calls_in, nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+from amp_migrate.torch_facts.iteration import CHAIN
+from amp_migrate.torch_facts.methods import OF_MODULES
 
 _PERHAPS = (
     ast.BoolOp,
@@ -28,6 +30,7 @@ _PERHAPS = (
     ast.Match,
 )
 """What may leave out what stands in it."""
+_PLAIN = ("list", "tuple", "filter", "dict", "len")
 
 
 class ScalerReads(RewrittenFile):
@@ -270,18 +273,26 @@ class ScalerReads(RewrittenFile):
         )
 
     def _is_of_torch(self, statement: ast.stmt) -> bool:
-        """`scheduler = StepLR(optimizer, 30)`: it runs nothing of the program, and where it fails,
-        so does the program, for nothing catches it.
+        """`scheduler = StepLR(optimizer, 30)`, `other = Adam(net.parameters())`: it runs nothing
+        of the program, and where it fails, so does the program, for nothing catches it.
         """
         value = statement.value if isinstance(statement, ast.Assign) else None
-        calls = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
-        named = [self.program.canonical(call.func) or "" for call in calls]
         above = self.program.module.ancestors(statement)
         return (
             isinstance(value, ast.Call)
-            and all(one.startswith("torch.") for one in named)
+            and all(map(self._is_of_library, calls_in(statement)))
             and not any(isinstance(one, ast.Try) for one in above)
         )
+
+    def _is_of_library(self, call: ast.Call) -> bool:
+        """Whether torch or Python answers a call, also by a method that no class in sight has."""
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in OF_MODULES:
+            return not self.program.graph.methods_named(func.attr)
+        if isinstance(func, ast.Name) and func.id in _PLAIN:
+            return self.program.module.scope_of(call).lookup(func.id) is None
+        canonical = self.program.canonical(func) or ""
+        return canonical.startswith("torch.") or canonical in CHAIN
 
     def _is_step(self, call: ast.Call) -> bool:
         func = call.func
