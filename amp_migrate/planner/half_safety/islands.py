@@ -18,6 +18,8 @@ _NUMBERS = frozenset(
     ("len", "int", "float", "bool", "range", "round", "abs", "str", "repr")
 )
 """Builtins that run nothing that they are given, keys of tables among them."""
+_DEEP = 2
+"""Functions within functions."""
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
@@ -55,7 +57,9 @@ def _made_for(asked: Asked, wanted: Collection[ast.AST]) -> list[ast.Call]:
     ]
 
 
-def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+def is_lowered(
+    asked: Asked, node: ast.AST, scope: Scope, deep: int = _DEEP
+) -> bool:
     """Whether autocast may have a hand in what a node computes."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.MatMult)
@@ -64,9 +68,41 @@ def is_lowered(asked: Asked, node: ast.AST, scope: Scope) -> bool:
     found = spelled(asked.inference, node, scope)
     if found is None:
         return not (
-            _is_plain_layer(asked, node, scope) or _is_number(node, scope)
+            _is_plain_layer(asked, node, scope)
+            or _is_number(node, scope)
+            or _is_plain_function(asked, node, scope, deep)
         )
     return found.policy in ("lower", "banned") or found.op.always_breaks
+
+
+def _is_plain_function(
+    asked: Asked, call: ast.Call, scope: Scope, deep: int
+) -> bool:
+    """`normalize(v)` of a function in sight that gives back what operators of torch make of its
+    arguments, for which any dtype will do.
+    """
+    program = asked.inference.program
+    functions = program.values.callees(call, scope) if deep else []
+    return bool(functions) and all(
+        _only_computes(statement)
+        and not any(
+            isinstance(one, (ast.Lambda, ast.Yield, ast.Await))
+            or is_lowered(asked, one, program.scope(function), deep - 1)
+            for one in nodes_in(statement)
+        )
+        for function in functions
+        for statement in function.body
+    )
+
+
+def _only_computes(statement: ast.stmt) -> bool:
+    """Whether a statement gives a value back, gives one to names, or is a docstring."""
+    if isinstance(statement, ast.Assign):
+        return all(isinstance(one, ast.Name) for one in statement.targets)
+    is_text = isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Constant
+    )
+    return is_text or isinstance(statement, ast.Return)
 
 
 def _is_number(call: ast.Call, scope: Scope) -> bool:
