@@ -16,13 +16,33 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 
 _DEEP = 16
+_TURNS = ("to", "type", "type_as")
 _VIEWS = ("data", "T", "mT")
 
 
 def share_dtype(asked: Asked, one: ast.expr, other: ast.expr) -> bool:
     """Whether two values get their dtype from one and the same variable, as it was last bound."""
+    if _is_like(asked, one, other) or _is_like(asked, other, one):
+        return True
     found = _origin(asked, one, _DEEP)
     return bool(found) and found == _origin(asked, other, _DEEP)
+
+
+def _is_like(asked: Asked, value: ast.expr, like: ast.expr) -> bool:
+    """Whether a value is `made.to(like)`, or `made.to(like.dtype)`, of that very tensor."""
+    if not isinstance(value, ast.Call) or len(value.args) != 1:
+        return False
+    func, given = value.func, value.args[0]
+    if not isinstance(func, ast.Attribute) or func.attr not in _TURNS:
+        return False
+    if isinstance(given, ast.Attribute) and given.attr == "dtype":
+        given = given.value
+    name = dotted_name(given)
+    if name is None or name != dotted_name(like):
+        return False
+    reaching = asked.inference.program.reaching
+    held = reaching.at(given, name).bindings
+    return held == reaching.at(like, name).bindings
 
 
 def _origin(asked: Asked, expr: ast.expr, deep: int) -> tuple[Binding, ...]:

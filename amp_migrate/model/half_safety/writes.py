@@ -97,9 +97,12 @@ def is_by_tensor(asked: Asked, index: ast.expr, scope: Scope) -> bool:
         return False
     if is_list_of_places(asked, index):
         return True
-    dtypes = asked.fact(index, scope).dtypes
+    fact = asked.fact(index, scope)
+    dtypes = fact.dtypes
     if dtypes in (DType.NUMBER, DType.INTEGER):
         return dtypes == DType.INTEGER
+    if dtypes == DType.OTHER and not fact.container:
+        return False  # a string, the key of a dictionary
     if dtypes == DType.ARRAY and isinstance(index, ast.BinOp):
         sides = (index.left, index.right)  # `places + 1` is as much of an array
         return any(is_by_tensor(asked, one, scope) for one in sides)
