@@ -52,8 +52,10 @@ def company(
     linked = {resolved(f.path) for f in program.module.files}
     found: list[str] = []
     if refusal.reason in _INHERITED:
-        bases = _of_bases(here, scope, program, project)
-        found = [file for file in bases if file not in linked]
+        for where in _told_of(refusal, scope, program):
+            own = resolved(where.module.path)
+            found += _of_bases(own, where, program, project)
+        found = [file for file in found if file not in linked]
     # A base class sets what its heirs read: first it is asked, and then their forty neighbours.
     if refusal.reason in _BELOW and not found:
         found = project.helpers(here, _MOST)
@@ -74,6 +76,17 @@ def company(
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _told_of(refusal: Refusal, scope: Scope, program: Program) -> set[Scope]:
+    """The loop's scope, and that which a refusal tells of: a caller whose optimizer steps."""
+    module = program.module
+    node = refusal.node
+    if node in module.scopes:
+        return {scope, module.scopes[node]}
+    if node in module.parents:
+        return {scope, module.scope_of(node)}
+    return {scope}
 
 
 def _named(

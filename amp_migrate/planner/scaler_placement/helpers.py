@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.scaler_placement.callers import (
@@ -20,12 +21,11 @@ def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
     wiring.scalers.access.setdefault(id(helper), []).extend(
         wiring.scalers.access.get(id(stepper), ())
     )
-    if (
-        name.partition(".")[0] == stepper.self_name
-        and helper.self_name
-        and helper.owner is not None
+    head, _, attribute = name.partition(".")
+    if head == stepper.self_name and _of_family(
+        wiring.program, stepper, helper
     ):
-        return f"{helper.self_name}.{name.partition('.')[2]}"
+        return f"{helper.self_name}.{attribute}"
     home = wiring.scalers.access.get(id(stepper), [])
     if "." not in name and all(h.scope is helper.root for h in home):
         return name
@@ -36,7 +36,25 @@ def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
             "this helper cannot be given the scaler",
         )
     wiring.thread(helper.node, [])
-    return name
+    return wiring.name
+
+
+def _of_family(program: Program, stepper: Scope, helper: Scope) -> bool:
+    """Whether a method runs on the same object as the one that calls it: no other call of it there
+    names another object.
+    """
+    cls, owner = program.graph.class_around(stepper), helper.owner
+    if cls is None or owner is None or not helper.self_name:
+        return False
+    graph = program.graph
+    family = (*graph.lineage(cls), *graph.heirs(cls))
+    return owner.node in family and not any(
+        isinstance(call.func, ast.Attribute)
+        and not isinstance(call.func.value, ast.Call)
+        and dotted_name(call.func.value) != stepper.self_name
+        for call in stepper.calls
+        if program.values.callee(call, stepper) is helper.node
+    )
 
 
 def reach_step(

@@ -186,10 +186,11 @@ class Scalers:
 
     def visible(self, scope: Scope) -> str | None:
         """The scaler's name in `scope` if it can be read there without being passed."""
+        cls = self.program.graph.class_around(scope)
+        family = () if cls is None else self.program.graph.lineage(cls)
         for home in [h for h in self.homes if not h.top]:
-            if home.attribute and self.program.graph.class_around(
-                scope
-            ) is self.program.graph.class_around(home.scope):
+            owner = self.program.graph.class_around(home.scope)
+            if home.attribute and (owner is cls or owner in family):
                 method = scope
                 while method.owner is None and method.parent is not None:
                     method = method.parent

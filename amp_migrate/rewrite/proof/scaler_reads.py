@@ -46,6 +46,9 @@ class ScalerReads(RewrittenFile):
         ):
             return
         scope = self.program.module.scope_of(node)
+        if self._is_of_others(dotted, scope):
+            yield self.failure(node, f"nothing sets `{dotted}` there")
+            return
         stepped = [c.args[0] for c in scope.calls if self._is_step(c)]
         stepped = stepped or list(self._handed_with(node, scope))
         names = [
@@ -71,6 +74,30 @@ class ScalerReads(RewrittenFile):
         if any(self._is_made_beside(node, dotted, name) for name in held):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
+
+    def _is_of_others(self, dotted: str, scope: Scope) -> bool:
+        """Whether `self.scaler` stands where there is no such object, or in a class of which none
+        in its family sets it, while others do.
+        """
+        head, _, attribute = dotted.partition(".")
+        if not attribute:
+            return False
+        if scope.lookup(head) is None:
+            return True
+        cls = self.program.graph.class_around(scope)
+        if cls is None or scope.self_name != head:
+            return False
+        graph, key = self.program.graph, f"self.{attribute}"
+        family = {*graph.lineage(cls), *graph.heirs(cls)}
+        setters = [
+            (scope.node, name)
+            for scope in self.program.module.scopes.values()
+            for name in scope.bindings
+            if name.endswith(f".{attribute}")
+        ]
+        return bool(setters) and all(
+            name == key and node not in family for node, name in setters
+        )
 
     def _handed_with(self, node: ast.expr, scope: Scope) -> Iterator[ast.expr]:
         """The optimizers that the same call gets: `update(self.optimizer, loss, scaler=...)`, and

@@ -64,6 +64,11 @@ GOOD = {
     "no condition": 'scaler = torch.amp.GradScaler("cuda")\n',
     "a scaler's switch": made(TYPE).replace("device.type == ", '"cuda" == ')
     + region("scaler.is_enabled()"),
+    "a scaler of the base class": (
+        "class T:\n    def __init__(self):\n        self.optimizer = make()\n"
+        "        self.scaler = torch.amp.GradScaler('cuda')\n"
+        "class Heir(T):\n    def run(self, loss):\n        self.scaler.scale(loss).backward()\n"
+    ),
     "a scaler of the program": (
         "grad_scaler = torch.cuda.amp.GradScaler()\n" + region("grad_scaler.is_enabled()")
     ),
@@ -152,6 +157,18 @@ BAD = {
     "a scaler on one path, its optimizer on all": (
         "optimizer = make()\nif c:\n    " + made("c") + "scaler.step(optimizer)\n",
         "scaler",
+    ),
+    "a scaler of an object that is not there": (
+        "def run(loss):\n    self.scaler.scale(loss).backward()\n",
+        "self.scaler",
+    ),
+    "a scaler that objects of another class have": (
+        (
+            "class Other:\n    def run(self, loss):\n        self.scaler.scale(loss).backward()\n"
+            "class T:\n    def __init__(self):\n        self.optimizer = make()\n"
+            "        self.scaler = torch.amp.GradScaler('cuda')\n"
+        ),
+        "self.scaler",
     ),
     "the switch of no scaler": (
         "trainer = make()\n" + region("trainer.is_enabled()"),
