@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from amp_migrate.model.program import Program
@@ -51,6 +51,16 @@ class LoopPlan:
     """Files without which it is not known what half precision does to the values."""
     islands: Mapping[ast.stmt, str]
     """Statements of helpers that are computed with autocast off, with the type of their device."""
+
+    def statements(self) -> Iterator[tuple[list[ast.stmt], Scope]]:
+        """What runs under autocast."""
+        scope = self.loop.scope
+        for region in self.regions.regions:
+            yield region.statements(), scope
+        for hoist in self.regions.hoists:
+            yield [hoist.statement], scope
+        for where, region in self.above:
+            yield region.statements(), where
 
 
 class LoopEdits:

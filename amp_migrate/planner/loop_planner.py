@@ -83,6 +83,8 @@ class LoopPlanner:
         self.settings = spellings.settings
         self.switches = switches
         self.wiring = wiring
+        self.beside: list[LoopPlan] = []
+        """What was planned for the loops of the same scope, this one among them."""
 
     def plan(self, group: Group) -> LoopPlan:
         """Everything that the loop needs. Raises Refusal."""
@@ -200,6 +202,8 @@ class LoopPlanner:
         )
         hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
         hazards.enter((region.statements(), where) for where, region in before)
+        for plan in self.beside:
+            hazards.enter(plan.statements())
         losses.mend()
         for where, region in (
             *((scope, one) for one in regions.regions),

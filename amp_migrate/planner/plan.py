@@ -32,6 +32,7 @@ from amp_migrate.planner.half_safety.naming import Unnamed
 from amp_migrate.planner.introduced import introduced
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.loop_planner import LoopPlanner
+from amp_migrate.planner.plan_notes import open_notes, optional_notes
 from amp_migrate.planner.preconditions.anomaly_detection import (
     files_that_may_switch,
 )
@@ -40,9 +41,9 @@ from amp_migrate.planner.preconditions.unparsed_imports import (
     refuse_unparsed_imports,
 )
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
+from amp_migrate.planner.regions.joined_wraps import joined
 from amp_migrate.planner.regions.open_calls import (
     OpenCall,
-    is_guessed,
     open_calls,
     waits_for,
 )
@@ -171,7 +172,27 @@ class Planner:
             found = groups(self.program, scope, backwards)
         except Refusal as refusal:
             return [self._refused(refusal, scope, backwards)]
-        return [self._decide(group) for group in found]
+        before, known = self.wiring.snapshot(), len(self.planned)
+        outcomes = [self._decide(group) for group in found]
+        if len(self.planned) > known + 1:
+            self._decide_again(found, before, known)
+        return outcomes
+
+    def _decide_again(
+        self, found: list[Group], before: Wiring, known: int
+    ) -> None:
+        """Plan each loop of a scope with the regions of the others in sight; where one of them is
+        refused then, what was planned stays.
+        """
+        after, self.loops.beside = self.wiring.snapshot(), self.planned[known:]
+        self.wiring.restore(before)
+        firsts = [plan.loop.backwards[0] for plan in self.loops.beside]
+        again = [one for one in found if one.backwards[0] in firsts]
+        try:
+            self.planned[known:] = [self._plan_loop(one) for one in again]
+        except Refusal:
+            self.wiring.restore(after)
+        self.loops.beside = []
 
     def _decide(self, group: Group) -> LoopOutcome:
         scope, backwards = group.scope, group.backwards
@@ -300,12 +321,12 @@ class Planner:
             edits.update(dict.fromkeys([*made, *loops, *checkpoints.edits]))
             for file, note in [*checkpoints.notes, *self._scaler_notes()]:
                 plans[file.path].notes.append(note)
-        for file, note in self._open_notes():
+        for file, note in open_notes(self.program, self.opened):
             plans[file.path].notes.append(note)
         edits.update(loops)
         if self.settings.eval:
             edits.update(dict.fromkeys(self.edits.evaluation(self.planned)))
-        for edit in edits:
+        for edit in joined(edits):
             where = place(edit)
             assert where is not None
             file, base = self.program.module.place(where)
@@ -324,42 +345,13 @@ class Planner:
     def _names_torch(self, edit: Edit, file: Module) -> bool:
         return f"{self.spellings.of(file.root).torch}." in repr(edit)
 
-    def _open_notes(self) -> Iterator[tuple[Module, Note]]:
-        for call, scope in self.opened:
-            if not is_guessed(self.program, (call, scope)):
-                message = (
-                    f"nothing in sight shows what `{ast.unparse(call.func)}` runs: it was not "
-                    "looked at for what half precision breaks. Run `amp-migrate verify`"
-                )
-                yield (
-                    scope.module,
-                    Note(call.lineno, call.col_offset + 1, message),
-                )
-
     def _scaler_notes(self) -> Iterator[tuple[Module, Note]]:
         """What a scaler changes for callers that pass none, and for guards."""
-        yield from self._optional_notes()
+        yield from optional_notes(self.program, self.wiring)
         for one in self.planned:
             yield from finite_guards(one.loop)
             yield from caught_steps(one.loop)
             yield from clipped_parts(self.program, one.loop)
-
-    def _optional_notes(self) -> Iterator[tuple[Module, Note]]:
-        for key, one in self.wiring.optional.items():
-            if one.closed and key in self.wiring.asking:
-                continue
-            left = (
-                "neither save nor load its state"
-                if key in self.wiring.asking
-                else "stay in float32"
-            )
-            message = (
-                f"{one.why}: callers that pass no `{self.wiring.name}` {left}"
-            )
-            yield (
-                self.program.scope(one.function).module,
-                Note(one.function.lineno, one.function.col_offset + 1, message),
-            )
 
 
 def _key(scope: Scope, backward: ast.Call) -> tuple[str, str, int]:
