@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.conditions.constant_conditions import never_holds
 from amp_migrate.model.dataflow.sources import Part, bound
 from amp_migrate.model.forwards.loss_origins import (
     Behind,
@@ -143,12 +144,15 @@ def is_bce_given(program: Program, call: ast.Call, scope: Scope) -> bool:
 
 
 def is_library_bce(behind: Behind) -> bool:
-    """`F.binary_cross_entropy` or `nn.BCELoss` itself."""
+    """`F.binary_cross_entropy` or `nn.BCELoss` itself, unless constants keep what names it from
+    running.
+    """
     program, node = behind
-    return isinstance(node, ast.expr) and program.canonical(node) in {
-        *BCE,
-        _LAYER,
-    }
+    if not isinstance(node, ast.expr):
+        return False
+    if program.canonical(node) not in {*BCE, _LAYER}:
+        return False
+    return never_holds(program, node, everywhere=True) is None
 
 
 def body_of(behind: Behind) -> Function | ast.Lambda | None:

@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from amp_migrate.model.conditions.constant_conditions import never_holds
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Binding, Scope
@@ -118,7 +119,12 @@ def _additions(program: Program, name: str, scope: Scope) -> list[_Addition]:
         func = call.func
         if isinstance(func, ast.Attribute) and dotted_name(func.value) == name:
             found.append((program.module.statement_of(call), _added(call)))
-    return sorted(found, key=lambda one: one[0].lineno)
+    runs = [
+        one
+        for one in found
+        if never_holds(program, one[0], everywhere=True) is None
+    ]
+    return sorted(runs, key=lambda one: one[0].lineno)
 
 
 def _bindings(program: Program, name: str, scope: Scope) -> list[Binding]:
