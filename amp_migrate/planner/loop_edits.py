@@ -54,13 +54,19 @@ class LoopPlan:
 
     def statements(self) -> Iterator[tuple[list[ast.stmt], Scope]]:
         """What runs under autocast."""
-        scope = self.loop.scope
-        for region in self.regions.regions:
-            yield region.statements(), scope
-        for hoist in self.regions.hoists:
-            yield [hoist.statement], scope
-        for where, region in self.above:
-            yield region.statements(), where
+        return under_autocast(self.loop.scope, self.regions, self.above)
+
+
+def under_autocast(
+    scope: Scope, regions: Regions, above: Iterable[tuple[Scope, Region]]
+) -> Iterator[tuple[list[ast.stmt], Scope]]:
+    """The statements of regions, those of other scopes among them, and of hoisted losses."""
+    for region in regions.regions:
+        yield region.statements(), scope
+    for hoist in regions.hoists:
+        yield [hoist.statement], scope
+    for where, region in above:
+        yield region.statements(), where
 
 
 class LoopEdits:

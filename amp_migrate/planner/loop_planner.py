@@ -28,7 +28,7 @@ from amp_migrate.planner.half_safety.penalties import Penalties
 from amp_migrate.planner.half_safety.region_exit_casts import casts_after
 from amp_migrate.planner.half_safety.running_sums import sums_in_float
 from amp_migrate.planner.loop import Loop, Stepper, find_loop
-from amp_migrate.planner.loop_edits import LoopPlan
+from amp_migrate.planner.loop_edits import LoopPlan, under_autocast
 from amp_migrate.planner.optimizers import refusals as optimizers
 from amp_migrate.planner.preconditions import checks as screen
 from amp_migrate.planner.preconditions.old_torch import (
@@ -197,11 +197,7 @@ class LoopPlanner:
         refuse_taken(
             self.program, [*((scope, one) for one in regions.regions), *before]
         )
-        hazards.enter(
-            (region.statements(), scope) for region in regions.regions
-        )
-        hazards.enter(([hoist.statement], scope) for hoist in regions.hoists)
-        hazards.enter((region.statements(), where) for where, region in before)
+        hazards.enter(under_autocast(scope, regions, before))
         for plan in self.beside:
             hazards.enter(plan.statements())
         losses.mend()

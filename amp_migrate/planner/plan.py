@@ -53,6 +53,7 @@ from amp_migrate.planner.spelling import Spellings, free_name
 from amp_migrate.planner.steps.caught_steps import caught_steps
 from amp_migrate.planner.steps.finite_guards import finite_guards
 from amp_migrate.planner.steps.shared_steps import shared_step
+from amp_migrate.planner.steps.unknown_steps import unknown_steps
 from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.planner.switch.options_of_callers import files_with_switches
 from amp_migrate.project.module_graph import Project
@@ -351,6 +352,7 @@ class Planner:
         for one in self.planned:
             yield from finite_guards(one.loop)
             yield from caught_steps(one.loop)
+            yield from unknown_steps(self.program, one.loop)
             yield from clipped_parts(self.program, one.loop)
 
 

@@ -191,14 +191,10 @@ def _differ(
     half, one that is nothing else.
     """
     held = asked.fact(buffer, scope)
-    if (
-        held.container
-        or DType.FLOAT not in held.dtypes
-        or held.dtypes & DType.OTHER
-    ):
+    if held.container or DType.FLOAT not in held.dtypes:
         return False
     is_float = held.dtypes == DType.FLOAT
-    is_half = asked.fact(value, scope).seen_half
+    is_half = bool(asked.fact(value, scope).dtypes & DType.HALF)
     if not is_half and not (is_float and asked.needs_cast(value, scope)):
         return False
     return not share_dtype(asked, buffer, value)

@@ -9,6 +9,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import LOOPS
 from amp_migrate.model.syntax.queries import names_set, nodes_in
+from amp_migrate.model.values.absent_values import may_be_none
 from amp_migrate.planner.gradients.halfway import Halfway
 from amp_migrate.planner.optimizers.loops_over_optimizers import once_more
 from amp_migrate.planner.optimizers.passed_on import passed_on
@@ -277,11 +278,22 @@ class Unscaling(Halfway):
         for step in self.steps:
             place = self.unscale_place(step)
             if place is not None:
-                text = self._named(step, f"{scaler}.unscale_")
+                text = self._unscale(step, place, scaler)
                 edits[
                     InsertBefore(span(place), self._for_all(step, place, text))
                 ] = None
         return list(edits)
+
+    def _unscale(
+        self, step: OptimizerStep, place: ast.stmt, scaler: str
+    ) -> Template:
+        """An optimizer that is stepped under a condition may not be there before it."""
+        text = self._named(step, f"{scaler}.unscale_")
+        is_sure = self._guards(step.statement) <= self._guards(place)
+        if is_sure or not may_be_none(self.program, step.optimizer):
+            return text
+        asked = f"if {ast.unparse(step.optimizer)} is not None:"
+        return Template(f"{asked}\n    {text.text}", text.parts)
 
     def _named(self, step: OptimizerStep, method: str) -> Template:
         """A call of a scaler's method with the optimizer, as written where it is written."""
