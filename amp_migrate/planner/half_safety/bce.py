@@ -325,9 +325,12 @@ class ProbabilityLosses:
         """Another output of the model that the late statement computes with (mu, logvar) leaves
         the region as float.
         """
-        if isinstance(given, ast.Name) and self._is_output(given):
-            self.hazards.cast(given)
-        elif isinstance(given, ast.Subscript) and self._is_item(given):
+        if (
+            isinstance(given, ast.Name)
+            and self._is_output(given)
+            or isinstance(given, ast.Subscript)
+            and self._is_item(given)
+        ):
             self.hazards.cast(given)
 
     def _is_item(self, given: ast.Subscript) -> bool:
