@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from amp_migrate.model.half_safety.distances import squared
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
@@ -18,6 +19,7 @@ from amp_migrate.model.half_safety.second_moments import (
 )
 from amp_migrate.model.half_safety.squared_lengths import root_name
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling
@@ -25,6 +27,8 @@ from amp_migrate.torch_facts.ops.roles import BOUNDS_BELOW, LENGTHS, OUTER_SUMS
 
 _COUNTS = frozenset({"size", "numel", "shape", "sum", "nelement"})
 _DEEP = 6
+Vector: TypeAlias = tuple[str, Scope]
+"""A name of one, in a body."""
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
@@ -65,17 +69,46 @@ def _products(
     expr: ast.expr,
     divisor: ast.expr,
     scope: Scope,
-    wanted: set[str] | None,
+    wanted: set[Vector] | None,
 ) -> Iterator[Hazard]:
     """The products that an expression is made of, of vectors that are `wanted`, before they are
     divided.
     """
     for one, home in summands(asked, expr, scope, _DEEP):
         given = _factors(asked, one, home)
-        roots = {root_name(side) for side in given}
-        if len(given) == 2 and (wanted is None or roots & wanted):
+        if len(given) == 2 and (
+            wanted is None
+            or any(_is_one_of(asked, side, home, wanted) for side in given)
+        ):
             what = f"`{ast.unparse(one)}` is summed up before `{ast.unparse(divisor)}` divides"
             yield from kept_apart(asked, one, given, home, what)
+
+
+def _is_one_of(
+    asked: Asked, side: ast.expr, home: Scope, wanted: set[Vector]
+) -> bool:
+    """Whether a factor is one of some vectors, which other functions call as they like."""
+    name = root_name(side)
+    if name is None:
+        return False
+    known = {(name, home), *_given(asked, name, home)}
+    return any(
+        known.intersection({one, *_given(asked, *one)}) for one in wanted
+    )
+
+
+def _given(asked: Asked, name: str, home: Scope) -> Iterator[Vector]:
+    """What callers give for a parameter."""
+    program = asked.inference.program
+    for binding in home.bindings.get(name, ()):
+        if binding.how == "parameter":
+            for expr, where in arguments(program, binding):
+                root = root_name(expr)
+                at = where.lookup(root) if root is not None else None
+                bound = at.bindings[root] if at is not None and root else ()
+                # `torch` of `torch.mv(a, b)` is no vector.
+                if root is not None and bound and bound[0].how != "import":
+                    yield root, where
 
 
 def summands(
@@ -192,7 +225,7 @@ def _computed_from(expr: ast.expr, scope: Scope) -> list[ast.expr] | None:
 
 def _lengths(
     asked: Asked, expr: ast.expr, scope: Scope, deep: int
-) -> Iterator[str]:
+) -> Iterator[Vector]:
     """Whose lengths a divisor is made of: `x` and `y` of `x.norm(dim=1) * y.norm(dim=1)`."""
     if deep <= 0:
         return
@@ -206,7 +239,7 @@ def _lengths(
             inner = factors(asked, one, home)
         elif found.op.name in LENGTHS:
             name = root_name(operands(found, one)[0])
-            yield from [name] if name is not None else []
+            yield from [(name, home)] if name is not None else []
             continue
         elif found.op.name == "sqrt":
             for side in operands(found, one):
@@ -222,7 +255,7 @@ def _is_product(found: Spelling) -> bool:
     return found.policy == "lower" or found.op.name in ("outer", "mul")
 
 
-def _squared_up(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[str]:
+def _squared_up(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[Vector]:
     """`x` of `(x ** 2).sum(1)`."""
     for one, home in summands(asked, expr, scope, _DEEP):
         found = (
@@ -235,4 +268,4 @@ def _squared_up(asked: Asked, expr: ast.expr, scope: Scope) -> Iterator[str]:
         assert isinstance(one, ast.Call)
         square = squared(asked, operands(found, one)[0], home)
         name = root_name(square) if square is not None else None
-        yield from [name] if name is not None else []
+        yield from [(name, home)] if name is not None else []

@@ -135,7 +135,19 @@ def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:
             given = operands(made, node)
             narrow = [one for one in given if asked.needs_cast(one, scope)]
             found += narrow if len(narrow) < len(given) else []
+        elif made is None and isinstance(node, ast.Call):
+            found += _handed_in_half(asked, node, scope)
     return found
+
+
+def _handed_in_half(
+    asked: Asked, call: ast.Call, scope: Scope
+) -> list[ast.expr]:
+    """What a function in sight gets, whose own operators autocast would bring to float32."""
+    if not asked.inference.program.values.callees(call, scope):
+        return []
+    given = [*call.args, *(one.value for one in call.keywords)]
+    return [one for one in given if asked.fact(one, scope).seen_half]
 
 
 def _is_plain_layer(asked: Asked, call: ast.Call, scope: Scope) -> bool:
