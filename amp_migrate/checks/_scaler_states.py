@@ -24,7 +24,8 @@ _HOPS = 4
 def steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether the optimizer was handed over, as an argument or to the constructor of the object,
     by a caller that steps it with a scaler: to what is not given the scaler. Or another method of
-    the object steps it, with a scaler that the object does not keep.
+    the object steps it, with a scaler that the object does not keep, or another object of the kind
+    that is handed the same owner.
     """
     func = call.func
     if not isinstance(func, ast.Attribute):
@@ -35,6 +36,8 @@ def steps_at_callers(program: Program, call: ast.Call, scope: Scope) -> bool:
         return False  # another object may save it
     name = dotted_name(func.value)
     if name is not None and _is_kept_scaled(program, func.value, scope, name):
+        return True
+    if name is not None and _is_shared_scaled(program, func.value, scope, name):
         return True
     return _is_given_scaled(program, func.value, scope, func.attr, _HOPS)
 
@@ -78,6 +81,34 @@ def _is_kept_scaled(
     return isinstance(optimizer, ast.Attribute) and _is_scaled(
         program, optimizer, scope, name
     )
+
+
+def _is_shared_scaled(
+    program: Program, optimizer: ast.expr, scope: Scope, name: str
+) -> bool:
+    """Whether an object of the kind steps the optimizer of what both are handed with a scaler of
+    its own: `runner.optimizer` in the callbacks of a runner.
+    """
+    owner = optimizer.value if isinstance(optimizer, ast.Attribute) else None
+    graph, cls = program.graph, program.graph.class_around(scope)
+    if owner is None or cls is None or not _is_parameter(owner, scope):
+        return False
+    own = _kind(program, cls)
+    return any(
+        other is not cls
+        and own & _kind(program, other)
+        and _is_parameter(owner, one)
+        and is_stepped_by_scaler(program, one, name)
+        for one in program.module.scopes.values()
+        if (other := graph.class_around(one)) is not None
+    )
+
+
+def _kind(program: Program, cls: ast.ClassDef) -> set[str]:
+    """The names of a class and its bases, those of other files included."""
+    found = program.graph.lineage(cls)
+    bases = (dotted_name(base) for one in found for base in one.bases)
+    return {one.name for one in found} | {name for name in bases if name}
 
 
 def makes_stepper(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -59,6 +59,8 @@ def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     """`scaler.unscale_(optimizer)` above the statement; under accumulation the statement moves to
     the step as well.
     """
+    if _is_clipped_before(code, mistake):
+        return None  # one `unscale_` above the first clip mends both
     steps = _about(code, mistake, code.calls(EventKind.SCALER_STEP))
     if (
         len(steps) != 1
@@ -88,6 +90,15 @@ def unscale_first(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
         return None
     moved = code.move_before(step, code.statement)
     return (code.add_before(step, text), *moved)
+
+
+def _is_clipped_before(code: Code, mistake: Mistake) -> bool:
+    """Whether the gradients were clipped further up in the same run."""
+    module, what = code.module, code.events.what
+    return any(
+        what(place, module.scope_of(place)) is EventKind.CLIP
+        for place, _ in mistake.related
+    )
 
 
 def _about(

@@ -7,14 +7,19 @@ from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.config import Settings
+from amp_migrate.model.autocast.first_rounds import (
+    float_at_first,
+    half_at_first,
+    is_float,
+    is_half,
+)
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.half_safety.writes import is_by_tensor, written
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, shallow
-from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
-from amp_migrate.torch_facts.ops import EVERY
+from amp_migrate.torch_facts.ops import EVERY, Spelling, is_indexed_write
 
 RULE = Rule("dtype-strict-inplace", severity="error")
 _MESSAGE = (
@@ -47,9 +52,14 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
 def _differ(
     program: Program, half: ast.expr, full: ast.expr, scope: Scope
 ) -> bool:
-    """Whether one is half precision and the other one float32, both for certain."""
-    is_half = program.precision.half(half, scope) is not None
-    return is_half and program.precision.of(full, scope).dtypes == DType.FLOAT
+    """Whether one is half precision and the other one float32: one of them always, the other one
+    in the first round of a loop, or in one call, at least.
+    """
+    if is_half(program, half, scope):
+        return float_at_first(program, full, scope)
+    return is_float(program, full, scope) and half_at_first(
+        program, half, scope
+    )
 
 
 def _writes(
@@ -71,18 +81,22 @@ def _writes(
                     yield node, target.value, node.value
             elif isinstance(node, ast.Call):
                 found = spelled(program.precision.inference, node, scope)
-                if (
-                    found is not None
-                    and found.form == "in-place"
-                    and found.op.strict != EVERY
-                ):
-                    pair = (
-                        written(node, found)
-                        if found.op.strict is not None
-                        else None
-                    )
+                if found is not None and _is_write(found):
+                    pair = written(node, found)
                     if pair is not None:
                         yield node, *pair
+
+
+def _is_write(found: Spelling) -> bool:
+    """Whether an operator writes values that must have the type of what they are written into;
+    out of place autocast brings the two together for some.
+    """
+    op = found.op
+    if op.strict is None or op.strict == EVERY:
+        return False
+    return found.form == "in-place" or (
+        is_indexed_write(op) and found.policy != "promote"
+    )
 
 
 def _fix(program: Program, buffer: ast.expr, value: ast.expr) -> Fix:

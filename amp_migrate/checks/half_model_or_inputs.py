@@ -107,6 +107,7 @@ def _is_trained(
         for inner, where in (
             *_handed_on(program, name, scope),
             *_given_back(program, name, scope),
+            *((one, scope) for one in _parts_named(program, name, scope)),
         )
     )
 
@@ -115,7 +116,7 @@ def _optimizes(program: Program, name: str, scope: Scope) -> bool:
     return any(
         program.values.kind(call, scope) in _OPTIMIZERS
         and any(
-            _asks_parameters(node, name)
+            _asks_parameters(program, node, name, scope)
             for one in [*call.args, *(key.value for key in call.keywords)]
             for node in nodes_in(_listed(one, scope))
         )
@@ -186,6 +187,26 @@ def _given_back(
                     yield target, site.scope
 
 
+def _parts_named(program: Program, name: str, scope: Scope) -> Iterator[str]:
+    """Other names of parts of a model, unless they are frozen: `unet = pipe.unet`."""
+    for own, bindings in scope.bindings.items():
+        for one in bindings:
+            value = _value_of(one)
+            whole = dotted_name(value) if value is not None else None
+            if whole is not None and whole.startswith(f"{name}."):
+                if not _is_frozen(program, own, scope):
+                    yield own
+
+
+def _value_of(binding: Binding) -> ast.expr | None:
+    """What a name is given, of `unet, vae = pipe.unet, pipe.vae` its own part."""
+    value, at = binding.value, binding.index
+    if binding.how != "assign" or at is None:
+        return value if binding.how == "assign" else None
+    is_written = isinstance(value, ast.Tuple) and at < len(value.elts)
+    return value.elts[at] if is_written else None  # type: ignore[union-attr]
+
+
 def _moved(expr: ast.expr) -> str | None:
     """`unet` of `unet.to(device)`, which is the same module."""
     while isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute):
@@ -222,12 +243,17 @@ def _kept(
                 yield f"{scope.self_name}.{own.partition('.')[2]}", scope
 
 
-def _asks_parameters(node: ast.AST, name: str) -> bool:
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr in ("parameters", "named_parameters")
-        and dotted_name(node.value) == name
-    )
+def _asks_parameters(
+    program: Program, node: ast.AST, name: str, scope: Scope
+) -> bool:
+    """`model.parameters()`, or those of a part that is not frozen: `pipe.unet.parameters()`"""
+    if not isinstance(node, ast.Attribute):
+        return False
+    asked = dotted_name(node.value) or ""
+    if node.attr not in ("parameters", "named_parameters"):
+        return False
+    is_part = asked.startswith(f"{name}.")
+    return asked == name or is_part and not _is_frozen(program, asked, scope)
 
 
 def _is_input(

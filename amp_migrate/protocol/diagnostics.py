@@ -216,6 +216,14 @@ def _clip(told: Diagnostics, broken: Broken) -> None:
         messages.SCALED,
         owner=broken.name,
     )
+    told.report(
+        broken.rule,
+        broken.where("clip again"),
+        broken.path,
+        clips,
+        messages.CLIPPED,
+        owner=broken.name,
+    )
 
 
 def _unscale_after_clip(told: Diagnostics, broken: Broken) -> None:

@@ -100,8 +100,7 @@ class Tracker:
         after, violations = advance(before, Event(kind, usable))
         if kind is EventKind.CLIP:
             for name in usable:
-                if before.of(name).clipped is None:
-                    path.mark(("clip", scaler, name), here.node)
+                self._clipped(scaler, name, before.of(name), here)
         if kind is EventKind.UPDATE and any(
             held.checked for _, held in before.optimizers
         ):
@@ -111,6 +110,22 @@ class Tracker:
             self.diagnostics.violated(
                 Broken(violation, scaler, kind, before, here)
             )
+
+    def _clipped(
+        self, scaler: str, name: str, held: OptimizerState, here: Here
+    ) -> None:
+        """Remember where gradients were bounded: of scaled ones each place is as wrong as the
+        first.
+        """
+        key = ("clip", scaler, name)
+        if held.clipped is None:
+            here.path.mark(key, here.node)
+            here.path.forget(("clip again", scaler, name))
+        elif held.stage == "ready" and held.gradients & {"scaled", "stale"}:
+            again = ("clip again", scaler, name)
+            known = here.path.marks.get(again, ())
+            if here.node not in (*known, *here.path.marks.get(key, ())):
+                here.path.marks[again] = (*known, here.node)
 
     def _advance_stage(
         self, scaler: str, kind: EventKind, name: str, here: Here

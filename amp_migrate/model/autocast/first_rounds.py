@@ -1,16 +1,19 @@
-"""Values that are half precision in the first round of a loop, whatever later rounds make of them:
-what raises on half precision raises then. So do those behind a loop over layers, and those that
-were put on a list.
+"""Values that are half precision, or float32, in the first round of a loop, whatever later rounds
+make of them: what raises on that raises then. So do those behind a loop over layers, and those
+that were put on a list.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.dataflow.sources import put_into
 from amp_migrate.model.syntax.module import LOOPS, Binding, Scope
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.parameters import arguments
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
 
@@ -19,28 +22,65 @@ if TYPE_CHECKING:
 
 _HOPS = 6
 _LEAVES = (ast.Break, ast.Continue)
+_Test: TypeAlias = "Callable[[Program, ast.expr, Scope], bool]"
 
 
-def half_at_first(
-    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
-) -> bool:
+def half_at_first(program: Program, expr: ast.expr, scope: Scope) -> bool:
     """Whether a value is half for certain, always or when the loops around begin; of a parameter,
     in one of the calls in sight.
     """
-    if program.precision.half(expr, scope) is not None:
+    return _at_first(program, expr, scope, is_half, _HOPS)
+
+
+def float_at_first(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether a value is float32 for certain, in the same way."""
+    return _at_first(program, expr, scope, is_float, _HOPS)
+
+
+def is_half(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether a value is half for certain, whenever it is asked for."""
+    return program.precision.half(expr, scope) is not None
+
+
+def is_float(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether a value is float32 for certain, whenever it is asked for."""
+    return program.precision.of(expr, scope).dtypes == DType.FLOAT
+
+
+def _at_first(
+    program: Program, expr: ast.expr, scope: Scope, test: _Test, hops: int
+) -> bool:
+    if test(program, expr, scope):
         return True
     if not hops:
         return False
     taken = _taken_from(expr, scope)
     if taken is not None:
-        return _holds_half(program, taken, scope, hops - 1)
+        return _holds(program, taken, scope, test, hops - 1)
+    like = _modelled_on(program, expr, scope)
+    if like is not None:
+        return _at_first(program, like, scope, test, hops - 1)
     if not isinstance(expr, ast.Name):
         return False
     found = list(program.reaching.at(expr, expr.id).bindings)
     found = _without_earlier(program, expr, found)
     if len(found) > 1:
         found = _first(program, expr, found)
-    return len(found) == 1 and _gives_half(program, found[0], hops - 1)
+    return len(found) == 1 and _gives(program, found[0], test, hops - 1)
+
+
+def _modelled_on(
+    program: Program, expr: ast.expr, scope: Scope
+) -> ast.expr | None:
+    """The tensor whose type `torch.zeros_like(x)` has."""
+    if not isinstance(expr, ast.Call):
+        return None
+    found = spelled(program.precision.inference, expr, scope)
+    if found is None or found.op.result != "like":
+        return None
+    given = operands(found, expr)
+    is_told = any(one.arg == "dtype" for one in expr.keywords)
+    return given[0] if given and not is_told else None
 
 
 def _taken_from(expr: ast.expr, scope: Scope) -> ast.Name | None:
@@ -54,15 +94,15 @@ def _taken_from(expr: ast.expr, scope: Scope) -> ast.Name | None:
             return None
 
 
-def _holds_half(
-    program: Program, held: ast.Name, scope: Scope, hops: int
+def _holds(
+    program: Program, held: ast.Name, scope: Scope, test: _Test, hops: int
 ) -> bool:
-    """Whether all that is on a list, which begins empty, is half."""
+    """Whether all that is on a list, which begins empty, is so."""
     bindings = program.reaching.at(held, held.id).bindings
     is_new = all(_is_empty(one.value) for one in bindings)
     parts = list(put_into(program, held, scope)) if bindings and is_new else []
     return bool(parts) and all(
-        home is program and half_at_first(home, one, where, hops)
+        home is program and _at_first(home, one, where, test, hops)
         for home, one, where in parts
     )
 
@@ -133,13 +173,14 @@ def _first(
     return [one for one in bindings if one not in inside]
 
 
-def _gives_half(program: Program, binding: Binding, hops: int) -> bool:
+def _gives(program: Program, binding: Binding, test: _Test, hops: int) -> bool:
     if binding.how == "parameter":
         return any(
-            half_at_first(program, given, where, hops)
+            _at_first(program, given, where, test, hops)
             for given, where in arguments(program, binding)
         )
     value = binding.value
     if binding.how != "assign" or value is None:
         return False
-    return half_at_first(program, value, program.module.scope_of(value), hops)
+    scope = program.module.scope_of(value)
+    return _at_first(program, value, scope, test, hops)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.steps.effects import is_reducer
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.torch_facts.gradients import CARRIES_SCALE, SHAPES
+from amp_migrate.torch_facts.gradients import CARRIES_SCALE, KEEPS_ZEROS, SHAPES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -41,7 +41,7 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
         parent, (ast.If, ast.BoolOp, ast.UnaryOp, ast.IfExp)
     ) or _is_moved(parent, here):
         return None
-    if _is_rescaled(parent, parents.get(parent)):
+    if _is_rescaled(parent, parents.get(parent)) or _is_put_back(node, parents):
         return None
     return (
         None
@@ -80,6 +80,25 @@ def _is_rescaled(parent: ast.AST, above: ast.AST | None) -> bool:
         linear
         and isinstance(above, ast.Assign)
         and all(map(is_gradient, above.targets))
+    )
+
+
+def _is_put_back(node: ast.expr, parents: dict[ast.AST, ast.AST]) -> bool:
+    """`p.grad = p.grad.to(device)`: the same gradient, elsewhere or of another type."""
+    here: ast.AST = node
+    while isinstance(above := parents[here], ast.Attribute):
+        call = parents[above]
+        is_asked = isinstance(call, ast.Call) and call.func is above
+        if above.attr != "data" and not (
+            is_asked and above.attr in KEEPS_ZEROS
+        ):
+            return False
+        here = call if is_asked else above
+    put = parents[here]
+    return (
+        isinstance(put, ast.Assign)
+        and put.value is here
+        and all(map(is_gradient, put.targets))
     )
 
 

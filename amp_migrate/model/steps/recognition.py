@@ -13,6 +13,7 @@ from amp_migrate.flags import Flag, auto
 from amp_migrate.model.calls.methods_by_name import methods_by_name
 from amp_migrate.model.dataflow.run_ends import ends_run
 from amp_migrate.model.gradients.effects import forgets_gradients
+from amp_migrate.model.gradients.kept_readers import kept_reader
 from amp_migrate.model.gradients.readers import called_reader
 from amp_migrate.model.gradients.uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.naming.names import dotted_name
@@ -171,6 +172,7 @@ class Events:
         if not (call.args or call.keywords):
             return None
         found = called_reader(self.program.module, call.func, last)
+        found = found or kept_reader(self.program, call.func, scope)
         if found is None or self.program.values.callee(call, scope) is not None:
             return None
         if found is EventKind.CLIP:

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.naming.names import dotted_name
-from amp_migrate.model.syntax.module import Function, Scope, returned, yielded
+from amp_migrate.model.syntax.module import (
+    Function,
+    Module,
+    Scope,
+    returned,
+    yielded,
+)
 from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, Origin, join
 from amp_migrate.model.tensors.one_call import handed_on
 from amp_migrate.model.tensors.results import result
@@ -26,7 +32,7 @@ class Part(NamedTuple):
     layer: ast.expr
     scope: Scope
     is_certain: bool
-    """Whether it is there on every path."""
+    """Whether it is there on every path on which the loops have turns."""
 
 
 def returns(inference: Inference, function: Function) -> Fact:
@@ -105,8 +111,7 @@ def _listed(
     inference: Inference, filled: ast.expr, scope: Scope
 ) -> Iterator[Part]:
     """The layers of `layers = [Conv()]`, `layers += [Block()]`, `layers.append(Head())`."""
-    if isinstance(filled, (ast.List, ast.Tuple)):
-        yield from (Part(one, scope, is_certain=True) for one in filled.elts)
+    yield from (Part(one, scope, is_certain=True) for one in _written(filled))
     name = dotted_name(filled)
     if name is None:
         return
@@ -120,13 +125,34 @@ def _listed(
             if one.how == "augmented"
         ),
     ):
-        if isinstance(binding.value, (ast.List, ast.Tuple)):
-            where = module.statement_of(binding.statement)
-            filled_by[where] = binding.value.elts
+        written = _written(binding.value)
+        if written:
+            filled_by[module.statement_of(binding.statement)] = written
     home = scope.lookup(name.partition(".")[0]) or scope
     for stored in home.stored.get(name, ()):
         filled_by[module.statement_of(stored.statement)] = [stored.value]
     for where in sorted(filled_by, key=lambda one: one.lineno):
         inside = module.scope_of(where)
-        certain = module.parents.get(where) is inside.node
+        certain = _is_always_run(module, where, inside)
         yield from (Part(one, inside, certain) for one in filled_by[where])
+
+
+def _written(filled: ast.expr | None) -> list[ast.expr]:
+    """The layers of `[Conv(), ReLU()]`; of `[Block() for _ in sizes]` one stands for all."""
+    if isinstance(filled, (ast.List, ast.Tuple)):
+        return filled.elts
+    if isinstance(filled, (ast.ListComp, ast.GeneratorExp)):
+        return [] if any(g.ifs for g in filled.generators) else [filled.elt]
+    return []
+
+
+def _is_always_run(module: Module, where: ast.stmt, inside: Scope) -> bool:
+    """Whether nothing but loops over something stands around a statement: layers that are put on a
+    list for each size are there for one at least.
+    """
+    here: ast.AST = where
+    while (above := module.parents.get(here)) is not inside.node:
+        if not isinstance(above, ast.For) or here not in above.body:
+            return False
+        here = above
+    return True

@@ -175,6 +175,11 @@ def breaking_names() -> frozenset[str]:
     )
 
 
+def is_indexed_write(op: Op) -> bool:
+    """Whether an operator writes by index, mask or position."""
+    return op in writes.ROWS
+
+
 def operator(symbol: ast.operator) -> Op | None:
     """Find the operator behind `@`, `+`, `/` and the like."""
     name = _OPERATORS.get(type(symbol))
