@@ -19,3 +19,15 @@ BUILTINS_THAT_HAND_ON = frozenset(
 """Python's own."""
 MAPPING_VIEWS = frozenset({"items", "keys", "values"})
 """What a mapping is asked for, and no model or optimizer."""
+CALLING_BUILTINS = frozenset({"map", "filter", "sorted", "min", "max"})
+"""Python's own that call a function which they are given, and hand it to nobody."""
+CALLING = (
+    "functools.reduce",
+    "itertools.accumulate",
+    "itertools.dropwhile",
+    "itertools.filterfalse",
+    "itertools.groupby",
+    "itertools.starmap",
+    "itertools.takewhile",
+)
+"""The same of the standard library."""

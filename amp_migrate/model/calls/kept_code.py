@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Function
+from amp_migrate.torch_facts.iteration import CALLING_BUILTINS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -18,8 +19,6 @@ Code: TypeAlias = Function | ast.Lambda
 _PLAIN_DECORATORS = frozenset(
     {"property", "staticmethod", "classmethod", "setter", "abstractmethod"}
 )
-_CALLERS = frozenset({"map", "filter", "sorted", "min", "max"})
-"""Builtins that call what they are given, and hand it to nobody."""
 
 
 class KeptCode:
@@ -64,7 +63,7 @@ class KeptCode:
         func = call.func if isinstance(call, ast.Call) else None
         return (
             isinstance(func, ast.Name)
-            and func.id in _CALLERS
+            and func.id in CALLING_BUILTINS
             and self.program.module.scope_of(func).lookup(func.id) is None
         )
 

@@ -155,14 +155,14 @@ class Devices:
         holder, _, name = dotted.rpartition(".")
         program = self.program
         home, cls = program, program.graph.class_around(scope)
-        if holder and holder != scope.self_name:
+        if not all(part.isidentifier() for part in holder.split(".")):
+            return None  # an entry: `cfg[args.name]`
+        if holder != scope.self_name:
             value = program.values.of(
                 ast.parse(holder, mode="eval").body, scope
             )
             home, cls = value.foreign or (program, value.cls)
-        found = (
-            method_of(home, cls, name) if cls is not None and holder else None
-        )
+        found = method_of(home, cls, name) if cls is not None else None
         return self._read(*found) if found is not None else None
 
     def _read(self, home: Program, method: Function) -> DeviceValue | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.calls.handed_calls import PARTIALS
 from amp_migrate.model.calls.late_bound_calls import of_dispatch
 from amp_migrate.model.forwards.losses import (
     body_effects,
@@ -14,8 +15,10 @@ from amp_migrate.model.forwards.losses import (
     is_bce_given,
     is_library_bce,
 )
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import GRADIENTS, TRAINING, EventKind
 from amp_migrate.model.syntax.module import Function, Scope, is_abstract
+from amp_migrate.torch_facts.iteration import CALLING, CALLING_BUILTINS
 
 if TYPE_CHECKING:
     from amp_migrate.model.steps.effects import Effects
@@ -43,6 +46,44 @@ class CalledEffects:
             | self._of_any_method(call, scope)
             | of_dispatch(self.effects.program, call, scope)
         )
+
+    def of_given(self, call: ast.Call, scope: Scope) -> EventKind:
+        """What `map(norm_of, parameters)` does to gradients: Python's own functions call what they
+        are given.
+        """
+        func = call.func
+        if isinstance(func, ast.Name) and func.id in CALLING_BUILTINS:
+            calls = scope.lookup(func.id) is None
+        else:
+            calls = self.effects.module.canonical(func) in CALLING
+        effect = EventKind.NONE
+        for one in (*call.args, *(k.value for k in call.keywords)):
+            if calls:
+                effect |= self._of_value(one, scope) & GRADIENTS
+        return effect
+
+    def _of_value(self, expr: ast.expr, scope: Scope) -> EventKind:
+        """What the function does that an expression is: its name, a lambda, a `partial` of it."""
+        effects = self.effects
+        if isinstance(expr, ast.Lambda):
+            return effects.of_function(expr)
+        if isinstance(expr, ast.Call):
+            partial = effects.module.canonical(expr.func) in PARTIALS
+            given = expr.args[0] if partial and expr.args else None
+            return self._of_value(given, scope) if given else EventKind.NONE
+        if not isinstance(expr, (ast.Name, ast.Attribute)):
+            return EventKind.NONE
+        function = effects.graph.function_at(expr, scope)
+        cls = effects.graph.class_around(scope)
+        head, _, name = (dotted_name(expr) or "").rpartition(".")
+        if function is None and cls is not None and head == scope.self_name:
+            function = effects.graph.method(cls, name)
+        if function is not None:
+            return effects.of_function(function)
+        abroad = effects.values.abroad(expr, scope)
+        if abroad is None or isinstance(abroad[1], ast.ClassDef):
+            return EventKind.NONE
+        return abroad[0].effects.of_function(abroad[1])
 
     def _of_overrides(
         self, call: ast.Call, function: Function, scope: Scope

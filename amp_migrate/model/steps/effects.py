@@ -255,7 +255,7 @@ class Effects:
 
     def _of_call(self, call: ast.Call, scope: Scope) -> EventKind:
         if self.is_harmless(call, scope):
-            return EventKind.NONE
+            return self._called.of_given(call, scope)
         if self.is_backward(call, scope):
             return EventKind.BACKWARD
         if self.is_step(call, scope):
@@ -269,6 +269,7 @@ class Effects:
         if self.is_bce(call, scope):
             effect |= EventKind.BCE
         effect |= self._called.of(call, scope)
+        effect |= self._called.of_given(call, scope)
         return effect | self.forward_of(call, scope)
 
     def is_harmless(self, call: ast.Call, scope: Scope) -> bool:

@@ -29,6 +29,8 @@ from amp_migrate.planner.switch.same_questions import (
 )
 from amp_migrate.torch_facts.devices import HAS_ACCELERATOR
 
+NAMES = (ast.Name, ast.Attribute, ast.Subscript)
+
 
 class DeviceQuestions:
     """Switches that read a name of the program for its device, in a form that cannot fail."""
@@ -44,7 +46,8 @@ class DeviceQuestions:
         """The question to ask of the device that something is moved to."""
         text = dotted_name(move.device) if move.device is not None else None
         names = [text, *self._sources(text, here)] if text is not None else []
-        if move.device is not None and move.scope is not here.scope:
+        is_name = isinstance(move.device, NAMES)
+        if move.device is not None and is_name and move.scope is not here.scope:
             named = asked_here(self.program, move.device, here)
             names += [named] if named is not None else []
         found = (self._from_name(name, move, here) for name in names)

@@ -25,6 +25,9 @@ from amp_migrate.planner.scaler_placement.handed_back import (
 )
 from amp_migrate.planner.scaler_placement.lifetimes import refuse_fitting
 from amp_migrate.planner.scaler_placement.set_later import without_later
+from amp_migrate.planner.scaler_placement.unconstructed import (
+    refuse_unconstructed,
+)
 from amp_migrate.project.module_graph import Project
 
 
@@ -104,6 +107,7 @@ def attribute_makers(
         )
     stored = _behind_property(program, cls, name.split(".")[1], scope)
     refuse_unlinked(program, project, cls, stored)
+    refuse_unconstructed(program, cls, stored)
     attribute = f"self.{stored}"
     made = _by_lineage(program, cls, attribute) or _by_heirs(
         program, cls, attribute

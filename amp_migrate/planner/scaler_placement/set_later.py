@@ -6,7 +6,8 @@ import ast
 
 from amp_migrate.model.classes.constructors import is_run_by_constructor
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Binding
+from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
+from amp_migrate.planner.scaler_placement.unconstructed import makes_anew
 
 
 def without_later(program: Program, made: list[Binding]) -> list[Binding]:
@@ -27,7 +28,7 @@ def _is_later(program: Program, one: Binding, made: list[Binding]) -> bool:
         if program.module.scope_of(other.statement) is not scope
     ]
     owner = scope.owner.node if scope.owner is not None else None
-    if not isinstance(owner, ast.ClassDef):
+    if not isinstance(owner, ast.ClassDef) or _is_loaded(program, scope):
         return False
     heirs = program.graph.heirs(owner)
     trained = [
@@ -41,6 +42,16 @@ def _is_later(program: Program, one: Binding, made: list[Binding]) -> bool:
             is_run_by_constructor(program, scope.node, heir) for heir in heirs
         )
         and all(_is_made_before(program, heir, others) for heir in trained)
+    )
+
+
+def _is_loaded(program: Program, scope: Scope) -> bool:
+    """Whether pickle runs a method on an object whose constructor has not run."""
+    node = scope.node
+    return (
+        isinstance(node, FUNCTIONS)
+        and node.name == "__setstate__"
+        and not makes_anew(program, node)
     )
 
 
