@@ -76,6 +76,8 @@ class Consumers:
         the way, so that to show it is enough.
         """
         last = viewed(self.program.module, expr, VIEWS)
+        if last is not expr and not self._is_half(last, scope):
+            return False  # the places in `x.max(1)[1]`
         key = (last, computed)
         if key in self._seen or last in self.asked.inference.casts:
             return False
@@ -328,15 +330,17 @@ class Consumers:
         """Whether a function does with a parameter what half precision changes."""
         inner = home.scope(function)
         bindings = inner.bindings.get(name, [])
-        if [one.how for one in bindings] != ["parameter"]:
+        given = next((one for one in bindings if one.how == "parameter"), None)
+        if given is None:
             return True
-        asked = self._asked_of(home, bindings[0])
+        asked = self._asked_of(home, given)
         consumers = Consumers(
             asked, self.deep - 1, inner=True, on_cpu=self.on_cpu
         )
         return any(
             consumers.expose(one, inner)
             for one in demands_of(home).reads(inner).get(name, ())
+            if given in home.reaching.at(one, name).bindings
         )
 
     def _asked_of(self, home: Program, parameter: Binding) -> Asked:
