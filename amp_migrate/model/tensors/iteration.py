@@ -12,6 +12,7 @@ from amp_migrate.model.tensors.fact import (
     UNKNOWN,
     DType,
     Fact,
+    join,
 )
 from amp_migrate.torch_facts.methods import KEEPS_DTYPE
 
@@ -134,8 +135,21 @@ def _keeps(element: ast.expr, generator: ast.comprehension) -> bool:
 
 
 def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
-    """The elements of a list, or the rows of a tensor; of anything else they are unseen."""
+    """The elements of a list, or the rows of a tensor; pairs of such, as `zip` gives them; of
+    anything else they are unseen.
+    """
+    made = _made(inference.program, expr)
+    if isinstance(made, ast.Call) and _is_paired(made):
+        return _pairs(inference, made)
     fact = inference.of(expr, scope)
     if fact.dtypes == DType.OTHER:
         return inference.unseen(expr)
     return fact.element(None)
+
+
+def _pairs(inference: Inference, made: ast.Call) -> Fact:
+    """What each step through `zip(forward, backward)` or `enumerate(rows)` gives."""
+    parts = [_drawn(inference, one, None) for one in made.args]
+    if dotted_name(made.func) == "enumerate":
+        parts = [NUMBER, *parts[:1]]
+    return join(parts)._replace(elements=tuple(parts), container=True)

@@ -13,7 +13,7 @@ from amp_migrate.planner.gradients.averaged_gradients import averages
 from amp_migrate.planner.optimizers.passed_on import own_method
 from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions.loss_flow import header
-from amp_migrate.planner.steps.turn import Turn
+from amp_migrate.planner.steps.turn import OptimizerStep, Turn
 from amp_migrate.planner.steps.turn_ends import cut_off
 
 
@@ -33,12 +33,60 @@ class Halfway(Turn):
         self._refuse_own_methods(first, last)
         read = self._ahead(self._read_orders, first, last)
         if read:
-            raise Refusal(
-                "grad-read-before-unscale",
-                self.flow.steps[read[0]].statement,
-                "gradients are read here, between two backward passes, when they carry the "
-                "scaler's factor (65,536 at first) and cannot be unscaled yet",
+            raise self._halfway(self.flow.steps[read[0]].statement)
+
+    def _halfway(self, read: ast.stmt) -> Refusal:
+        return Refusal(
+            "grad-read-before-unscale",
+            read,
+            "gradients are read here, between two backward passes, when they carry the "
+            "scaler's factor (65,536 at first) and cannot be unscaled yet",
+        )
+
+    def _beside(self, last: int, step: OptimizerStep) -> list[ast.stmt]:
+        """What runs between a backward and a step, where another branch of an `if` has the last
+        backward before that: `if noisy: backward; add noise` beside `else: backward`. Raises
+        Refusal for what reads gradients there between two backwards.
+        """
+        flow, module = self.flow.steps, self.program.module
+        if last < 0:
+            return []
+        final, end = flow[last].statement, step.statement
+        apart = [
+            order
+            for order in self._backward_orders
+            if order < last
+            and cut_off(module, flow[order].statement, final)
+            and not cut_off(module, flow[order].statement, end)
+        ]
+        if not apart:
+            return []
+        found = [
+            one
+            for one in flow[apart[0] + 1 : last]
+            if cut_off(module, one.statement, final)
+            and not cut_off(module, one.statement, end)
+            and any(
+                order < one.order
+                and not cut_off(module, flow[order].statement, one.statement)
+                for order in apart
             )
+        ]
+        for one in found:
+            if self._reads(one.statement) and self._ahead_of(one.order, apart):
+                raise self._halfway(one.statement)
+        return [one.statement for one in found if one.order not in apart]
+
+    def _ahead_of(self, order: int, backwards: list[int]) -> bool:
+        """Whether a turn comes from a place to one of some backwards."""
+        steps, module = self.flow.steps, self.program.module
+        return any(
+            order < later
+            and not cut_off(
+                module, steps[order].statement, steps[later].statement
+            )
+            for later in backwards
+        )
 
     def _ahead(self, orders: list[int], first: int, last: int) -> list[int]:
         """Those between two places from which a turn goes on to the second."""

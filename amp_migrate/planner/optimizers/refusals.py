@@ -16,6 +16,7 @@ from amp_migrate.model.values.kinds import Kind, Value, scheduler_name
 from amp_migrate.planner.gradients.cleared_gradients import never_stepped
 from amp_migrate.planner.gradients.uses import manual_update
 from amp_migrate.planner.groups import Group
+from amp_migrate.planner.optimizers.given_back import given_back
 from amp_migrate.planner.optimizers.handed_optimizers import handed_over
 from amp_migrate.planner.optimizers.passed_on import passed_on
 from amp_migrate.planner.preconditions.checks import own_nodes
@@ -240,6 +241,20 @@ def check_optimizers(
                 f"nothing in {what_was_read(program)} shows what "
                 f"`{ast.unparse(call.func.value)}` is or where it is made",
             )
+        _refuse_given_back(program, call, call.func.value, scope)
+
+
+def _refuse_given_back(
+    program: Program, step: ast.Call, optimizer: ast.expr, scope: Scope
+) -> None:
+    made = given_back(program, optimizer, scope)
+    if made is not None:
+        raise Refusal(
+            "optimizer-not-in-sight",
+            step,
+            f"`{ast.unparse(made.func)}` ({place_of(program, made)}) is handed the "
+            "optimizer, and nothing in sight shows what it gives back for it",
+        )
 
 
 def _refuse_wrapper(

@@ -137,7 +137,9 @@ class Unscaling(Halfway):
             # turn
             return []
         self._refuse_read_halfway(start)
+        beside = self._beside(start, step)
         found = [s.statement for s in self.flow.steps[start + 1 : end]]
+        found = [*beside, *found]
         found = [s for s in found if not self._of_another(s, step)]
         roots = (root for statement in found for root in header(statement))
         passed = passed_on(self.program, self.scope, roots)
