@@ -5,6 +5,7 @@ with what one caller has given for `net` and for the rest.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import default_of
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
@@ -110,13 +111,54 @@ def passes_rest_on(call: ast.Call, scope: Scope) -> bool:
 
 def _may_change(scope: Scope, names: set[str]) -> bool:
     """Whether a body does more with some of its names than hand them on, starred, or read a key."""
-    kept = {
-        id(one) for node in nodes_in(scope.node) for one in _only_read(node)
-    }
     return any(
-        isinstance(node, ast.Name) and node.id in names and id(node) not in kept
-        for node in nodes_in(scope.node)
+        isinstance(node, ast.Name) and node.id in names
+        for node in _other_uses(scope)
     )
+
+
+def options_are_told(call: ast.Call, scope: Scope) -> bool:
+    """Whether what a call spreads is a mapping that its body makes key by key, and which nothing
+    else in it changes: `run(**options)` of `options = {"rate": 0.1}`.
+    """
+    spread = [one.value for one in call.keywords if one.arg is None]
+    names = {one.id for one in spread if isinstance(one, ast.Name)}
+    if len(names) < len(spread):
+        return False
+    bindings = [b for name in names for b in scope.bindings.get(name, ())]
+    made = [one.value for one in bindings if one.how == "assign"]
+    told = len(made) == len(bindings) == len(names) and all(map(_told, made))
+    return told and not any(
+        isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and node.id in names
+        for node in _other_uses(scope)
+    )
+
+
+def _told(made: ast.expr | None) -> bool:
+    """`{"a": 1}`, `dict(a=1)`"""
+    if isinstance(made, ast.Dict):
+        return None not in made.keys
+    is_dict = (
+        isinstance(made, ast.Call)
+        and isinstance(made.func, ast.Name)
+        and made.func.id == "dict"
+    )
+    return (
+        is_dict
+        and isinstance(made, ast.Call)
+        and (
+            not made.args and all(one.arg is not None for one in made.keywords)
+        )
+    )
+
+
+def _other_uses(scope: Scope) -> Iterator[ast.AST]:
+    """What a body holds, without what is only read where it stands."""
+    nodes = list(nodes_in(scope.node))
+    kept = {id(one) for node in nodes for one in _only_read(node)}
+    return (node for node in nodes if id(node) not in kept)
 
 
 def _only_read(node: ast.AST) -> list[ast.expr]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.calls.passed_on import options_are_told
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.planner.refusal import Refusal
@@ -82,18 +83,31 @@ def called_without(function: Function) -> str:
 
 
 def given_at(
-    site: CallSite, inner: Scope, names: list[str]
+    program: Program, site: CallSite, inner: Scope, names: list[str]
 ) -> list[ast.expr | None]:
-    """What a call passes for the optimizers."""
+    """What a call passes for the optimizers, by their names in `**options` as well."""
+    heads = [name.partition(".")[0] for name in names]
     return [
-        argument(site.call, inner, n.partition(".")[0], site.bound)
-        for n in names
+        argument(site.call, inner, one, site.bound)
+        or _spread_at(program, site, one)
+        for one in heads
     ]
 
 
-def passes_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+def _spread_at(program: Program, site: CallSite, name: str) -> ast.expr | None:
+    """The one entry of `**options` that a call gives under a name, where it is made beside it."""
+    if not options_are_told(site.call, site.scope):
+        return None
+    found = list(program.values.contents.spread(site.call, name, site.scope))
+    is_one = len(found) == 1 and found[0][1] is site.scope
+    return found[0][0] if is_one else None
+
+
+def passes_none(
+    program: Program, site: CallSite, inner: Scope, names: list[str]
+) -> bool:
     """Whether a call leaves out an optimizer that is None by default."""
-    given = given_at(site, inner, names)
+    given = given_at(program, site, inner, names)
     return any(one is None for one in given) and _defaults_to_none(inner, names)
 
 
@@ -116,19 +130,26 @@ def _defaults_to_none(inner: Scope, names: list[str]) -> bool:
     return {name.partition(".")[0] for name in names} <= none
 
 
-def given_none(site: CallSite, inner: Scope, names: list[str]) -> bool:
+def given_none(
+    program: Program, site: CallSite, inner: Scope, names: list[str]
+) -> bool:
     """A call for evaluation: `run(model, loader, optimizer=None)`."""
-    given = given_at(site, inner, names)
+    given = given_at(program, site, inner, names)
     return bool(given) and all(is_none(g) for g in given)
 
 
 def divided(
-    sites: Sequence[CallSite], inner: Scope, names: list[str]
+    program: Program,
+    sites: Sequence[CallSite],
+    inner: Scope,
+    names: list[str],
 ) -> tuple[list[CallSite], list[CallSite]]:
     """The calls that pass optimizers, and those that need none: for evaluation, or of what only
     stands beside a function that trains.
     """
-    idle = [s for s in sites if not names or given_none(s, inner, names)]
+    idle = [
+        s for s in sites if not names or given_none(program, s, inner, names)
+    ]
     return [one for one in sites if one not in idle], idle
 
 

@@ -308,7 +308,7 @@ class Wiring:
         been made, and do without where there is none.
         """
         inner = self.program.scope(function)
-        training, idle = divided(found.sites, inner, names)
+        training, idle = divided(self.program, found.sites, inner, names)
         for site in training:
             try:
                 self._pass_at(site, function, names)
@@ -331,7 +331,10 @@ class Wiring:
         no optimizer.
         """
         inner = self.program.scope(function)
-        if any(passes_none(site, inner, names) for site in found.sites):
+        if any(
+            passes_none(self.program, site, inner, names)
+            for site in found.sites
+        ):
             self._without_optimizer(function, found)
         elif found.unknown is not None:
             self.make_optional(function, found.unknown, closed=False)
@@ -364,7 +367,7 @@ class Wiring:
     ) -> None:
         inner = self.program.scope(function)
         self.epochs.note(site.call, function)
-        given = given_at(site, inner, names)
+        given = given_at(self.program, site, inner, names)
         try:
             if any(g is None for g in given):
                 raise Refusal(
