@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.calls.arguments import default_of
+from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.classes.looked_up import module_searched
 from amp_migrate.model.classes.searched_classes import searched_optimizer
 from amp_migrate.model.naming.names import dotted_name
@@ -39,6 +39,32 @@ class Makers:
         if found:
             return self.values.join(found)
         return searched_optimizer(self.values, call, scope)
+
+    def searched_for(
+        self, call: ast.Call, scope: Scope, given: ast.expr, inner: Scope
+    ) -> Value:
+        """What a function gives to one of its calls where it makes it of a class that it searches
+        in a module which that call names: `make(torch.optim, name, ...)`.
+        """
+        maker = given.func if isinstance(given, ast.Call) else None
+        if isinstance(maker, ast.Name):
+            maker = _only_value(maker.id, inner)
+        searched = (
+            module_searched(maker)
+            if isinstance(maker, (ast.Call, ast.Subscript))
+            else None
+        )
+        if not isinstance(searched, ast.Name):
+            return UNKNOWN
+        bound = [one.how for one in inner.bindings.get(searched.id, ())]
+        named = (
+            argument(call, inner, searched.id, inner.takes_receiver)
+            if bound == ["parameter"]
+            else None
+        )
+        canonical = self.module.canonical(named) if named is not None else None
+        kind = _WHOLE.get(canonical or "")
+        return UNKNOWN if kind is None else Value(kind, call, canonical)
 
     def _instances(
         self, maker: ast.expr, scope: Scope, deep: int
@@ -188,6 +214,14 @@ class Makers:
             if function is not None:
                 inner = self.module.scopes[function]
                 yield from ((value, inner) for value in returned(function))
+
+
+def _only_value(name: str, scope: Scope) -> ast.expr | None:
+    """What a name of a body is assigned, once."""
+    bindings = list(scope.bindings.get(name, ()))
+    if len(bindings) != 1 or bindings[0].how != "assign":
+        return None
+    return bindings[0].value if bindings[0].index is None else None
 
 
 __all__ = ["Makers"]

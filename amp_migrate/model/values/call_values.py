@@ -97,8 +97,10 @@ class CallValues:
         functions = self.callees(expr, scope)
         if functions:
             return self.values.join(
-                self.values.of(value, self.module.scopes[function])
+                self.makers.searched_for(expr, scope, value, inner)
+                or self.values.of(value, inner)
                 for function in functions
+                for inner in (self.module.scopes[function],)
                 for value in returned(function)
             )
         return (
@@ -153,6 +155,9 @@ class CallValues:
             value = self.values.of(given, scope) if given else UNKNOWN
             if value.kind in _MOVED:
                 return value
+            searched = self.makers.searched_for(expr, scope, part, inner)
+            if searched:
+                return searched
         made = self.values.join(
             program.values.of(part, inner) for part in parts
         )
