@@ -92,9 +92,9 @@ class TrainedModels:
     def _run_by_object(self, scope: Scope) -> Iterator[ast.expr]:
         """`self.model`, where a constructor keeps what it is given and other methods run it."""
         cls = self.program.graph.class_around(scope)
-        for method in (
-            cls.body if cls is not None and scope.self_name is not None else ()
-        ):
+        own = cls if scope.self_name is not None else None
+        heirs = self.program.graph.heirs(own) if own is not None else []
+        for method in (one for heir in heirs for one in heir.body):
             inner = (
                 self.program.scope(method)
                 if isinstance(method, FUNCTIONS)
