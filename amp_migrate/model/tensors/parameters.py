@@ -58,12 +58,31 @@ def passed(inference: Inference, binding: Binding) -> Fact:
     ):
         facts.append(inference.of(default, scope))
     if not facts:
+        if default is not None and _stays_none(program, function, scope, name):
+            return OTHER
         # An entry point, or a method that a library calls.
         return UNKNOWN if is_inside else ANY_BUT_HALF
     # What runs it under autocast is out of sight where no caller in sight does.
     is_run = bool(here) or any(inside == is_inside for _, inside in spreads)
     is_open = is_inside and not is_run or _is_open(program, function)
     return join([*facts, Fact(DType.UNKNOWN)]) if is_open else join(facts)
+
+
+def _stays_none(
+    program: Program, function: Function, scope: Scope, name: str
+) -> bool:
+    """Whether a parameter that is None by default is passed by no call, and set nowhere."""
+    calls = [call for call, _, _ in islice(_sites(program, function), _MOST)]
+    if not calls or any(map(_spreads, calls)):
+        return False
+    return len(scope.bindings[name]) == 1 and not _is_open(program, function)
+
+
+def _spreads(call: ast.Call) -> bool:
+    """`f(*values)`, `f(**options)`"""
+    return any(isinstance(one, ast.Starred) for one in call.args) or any(
+        one.arg is None for one in call.keywords
+    )
 
 
 def _is_of_hook(program: Program, binding: Binding) -> bool:
