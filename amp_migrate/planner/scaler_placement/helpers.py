@@ -36,7 +36,27 @@ def reach(wiring: Wiring, stepper: Scope, helper: Scope, name: str) -> str:
             "this helper cannot be given the scaler",
         )
     wiring.thread(helper.node, [])
+    _check_handed(wiring, stepper, helper.node)
     return wiring.name
+
+
+def _check_handed(wiring: Wiring, stepper: Scope, function: Function) -> None:
+    """Raise Refusal where the scope that steps calls the function that scales without its scaler:
+    that one would step, or unscale, what another has scaled.
+    """
+    span, sites = (
+        wiring.program.module.span,
+        wiring.program.graph.sites(function),
+    )
+    handed = {e.call for e in wiring.edits if isinstance(e, AddArgument)}
+    for site in sites:
+        if site.scope is stepper and span(site.call) not in handed:
+            raise Refusal(
+                "step-elsewhere",
+                site.call,
+                f"the scaler that steps is not made yet where `{function.name}` is called, and its "
+                "losses must be scaled by that one",
+            )
 
 
 def _of_family(program: Program, stepper: Scope, helper: Scope) -> bool:

@@ -213,9 +213,20 @@ class Scalers:
     def visible_at(self, site: CallSite) -> str | None:
         """The same at a call, where it has been made by then."""
         made = [
-            m for home, m, _ in self.places(site.scope) if home is site.scope
+            (anchor, before)
+            for home, anchor, before in self.places(site.scope)
+            if home is site.scope
         ]
         call = self.program.module.statement_of(site.call)
-        if made and not any(has_run(self.program, m, call) for m in made):
+        if made and not any(self._is_made(*one, call) for one in made):
             return None
         return self.visible(site.scope)
+
+    def _is_made(self, anchor: ast.stmt, before: bool, place: ast.stmt) -> bool:
+        """Whether a scaler made beside a statement is there where a place is reached; what is made
+        before a loop is there in the loop.
+        """
+        around = (place, *self.program.module.ancestors(place))
+        return has_run(self.program, anchor, place) or (
+            before and anchor in around
+        )

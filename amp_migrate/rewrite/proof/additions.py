@@ -21,6 +21,7 @@ from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.function_values import value_faults
 from amp_migrate.rewrite.proof.listed_names import ListedNames
 from amp_migrate.rewrite.proof.names import name_faults
+from amp_migrate.rewrite.proof.optional_scalers import OptionalScalers
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 from amp_migrate.rewrite.proof.scaler_reads import ScalerReads
 
@@ -53,6 +54,7 @@ class _Additions(RewrittenFile):
         yield from self._expressions(before)
         yield from ScalerReads(*of_file).step_values()
         yield from ScalerReads(*of_file).unscaled()
+        yield from OptionalScalers(*of_file).left_out()
         yield from AddedCasts(*of_file).casts(before)
         yield from CheckpointReaders(*of_file).entries(before)
         yield from ListedNames(*of_file).listed()

@@ -425,3 +425,18 @@ KEPT = "class Fit:\n{}    def __init__(self):\n        self.scaler = torch.amp.G
 def test_a_class_that_may_not_set_what_it_is_asked_to() -> None:
     assert "self.scaler" in failures(KEPT.format(SETTER.format("if name in NAMES: ")))
     assert "self.scaler" not in failures(KEPT.format(SETTER.format("")))
+
+
+SCALES = (
+    "def loss_of(x, scaler=None):\n    if scaler is None:\n"
+    '        scaler = torch.amp.GradScaler("cuda", enabled=False)\n    scaler.scale(x).backward()\n'
+)
+STEPS = "scaler = torch.amp.GradScaler()\nloss_of(x{})\n{}"
+
+
+def test_one_scaler_steps_with_what_another_has_scaled() -> None:
+    found = failures(SCALES + STEPS.format("", "scaler.step(opt)\n"))
+    assert "loss_of(x)" in found
+    found = failures(SCALES + STEPS.format(", scaler=scaler", "scaler.step(opt)\n"))
+    assert not any("loss_of" in one for one in found)
+    assert "loss_of(x)" not in failures(SCALES + STEPS.format("", ""))
