@@ -45,8 +45,9 @@ class Halfway(Turn):
 
     def _beside(self, last: int, step: OptimizerStep) -> list[ast.stmt]:
         """What runs between a backward and a step, where another branch of an `if` has the last
-        backward before that: `if noisy: backward; add noise` beside `else: backward`. Raises
-        Refusal for what reads gradients there between two backwards.
+        backward before that: `if noisy: backward; add noise` beside `else: backward`; also what
+        writes gradients there without one. Raises Refusal for what reads gradients there between
+        two backwards.
         """
         flow, module = self.flow.steps, self.program.module
         if last < 0:
@@ -59,23 +60,28 @@ class Halfway(Turn):
             and cut_off(module, flow[order].statement, final)
             and not cut_off(module, flow[order].statement, end)
         ]
-        if not apart:
-            return []
         found = [
             one
-            for one in flow[apart[0] + 1 : last]
+            for one in flow[:last]
+            if self._writes(one.statement) or self._follows(one.order, apart)
             if cut_off(module, one.statement, final)
             and not cut_off(module, one.statement, end)
-            and any(
-                order < one.order
-                and not cut_off(module, flow[order].statement, one.statement)
-                for order in apart
-            )
         ]
         for one in found:
             if self._reads(one.statement) and self._ahead_of(one.order, apart):
                 raise self._halfway(one.statement)
         return [one.statement for one in found if one.order not in apart]
+
+    def _follows(self, order: int, backwards: list[int]) -> bool:
+        """Whether a turn comes to a place from one of some backwards."""
+        steps, module = self.flow.steps, self.program.module
+        return any(
+            before < order
+            and not cut_off(
+                module, steps[before].statement, steps[order].statement
+            )
+            for before in backwards
+        )
 
     def _ahead_of(self, order: int, backwards: list[int]) -> bool:
         """Whether a turn comes from a place to one of some backwards."""
@@ -136,6 +142,10 @@ class Halfway(Turn):
         return not (
             self._averages(statement) or self._inside_reducer_loop(statement)
         )
+
+    def _writes(self, statement: ast.stmt) -> bool:
+        writes = self._header_effect(statement) & EventKind.WRITES_GRADIENTS
+        return bool(writes) and not self._averages(statement)
 
     def _averages(self, statement: ast.stmt) -> bool:
         """Whether a call in a statement averages gradients over processes."""

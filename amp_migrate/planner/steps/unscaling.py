@@ -207,10 +207,6 @@ class Unscaling(Halfway):
             for loop in self.program.module.ancestors(branching)
         )
 
-    def _writes(self, statement: ast.stmt) -> bool:
-        writes = self._header_effect(statement) & EventKind.WRITES_GRADIENTS
-        return bool(writes) and not self._averages(statement)
-
     def _of_optimizer(self, reader: ast.stmt, step: OptimizerStep) -> bool:
         """Whether the gradients read belong to the step's optimizer, where several step after one
         backward.
