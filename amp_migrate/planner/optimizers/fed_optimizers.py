@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import LOOPS, Scope, shallow
 from amp_migrate.model.syntax.queries import names_in, names_stored
+from amp_migrate.planner.optimizers.bound_names import BoundNames
 from amp_migrate.planner.optimizers.fed_values import (
     FED,
     NONE,
@@ -52,6 +53,7 @@ class Feeding:
         self.assumed: dict[str, bool] = {}
         self.found: Values = frozenset()
         self.left: list[State] = []
+        self.bound = BoundNames(scope)
 
     def may_starve(self, step: ast.stmt) -> bool:
         """Whether a statement that steps can be reached without gradients for its parameters, and
@@ -193,6 +195,8 @@ class Feeding:
         return self.step
 
     def _simple(self, one: ast.stmt, state: State) -> State | None:
+        if not self.bound.keeps(one, state):
+            return None  # it raises NameError
         for node in shallow(one):
             if isinstance(node, ast.Call) and node in self.backwards:
                 given = self._backward(node, state) - {NONE}
