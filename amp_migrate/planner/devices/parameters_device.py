@@ -167,10 +167,11 @@ class TrainedModels:
         home, cls = value.foreign or (self.program, value.cls)
         if cls is not None:
             own = home.graph.method(cls, "parameters") is not None
+            # An annotation names a base, whose heirs are what is given.
+            is_made = isinstance(value.origin, ast.Call)
+            may_lack = is_made and not self._is_optimized(model)
             return not own and not (
-                holds_nothing(home, cls)
-                or may_be_empty(home, cls)
-                and not self._is_optimized(model)
+                holds_nothing(home, cls) or may_lack and may_be_empty(home, cls)
             )
         return not self.program.graph.methods_named("parameters")
 
