@@ -48,12 +48,34 @@ def drawn_from(program: Program, binding: Binding) -> ast.expr | None:
 
 def _drawn(inference: Inference, expr: ast.expr, place: int | None) -> Fact:
     """What each step through a value gives, or the part of it at a place."""
-    if place == 0 and _has_keys(inference.program, expr):
+    program = inference.program
+    several = _alternatives(program, expr)
+    if several:
+        return join(_drawn(inference, one, place) for one in several)
+    if place == 0 and _has_keys(program, expr):
         return Fact(DType.NUMBER | DType.OTHER)
-    rows = rows_of(inference.program, expr, place)
+    rows = rows_of(program, expr, place)
     if rows is None:
         return NUMBER
-    return _rows(inference, rows, inference.program.module.scope_of(rows))
+    found = _rows(inference, rows, program.module.scope_of(rows))
+    if place is None or not isinstance(expr, (ast.List, ast.Tuple)):
+        return found
+    return found.element(place)
+
+
+def _alternatives(program: Program, expr: ast.expr) -> list[ast.expr]:
+    """What made an iterator in the branches before: `enumerate(rows)`, or a list of pairs."""
+    if not isinstance(expr, ast.Name):
+        return []
+    bindings = program.reaching.at(expr, expr.id).bindings
+    made = [
+        one.value
+        for one in bindings
+        if one.how == "assign" and one.index is None
+        if one.value is not None and one.value in program.module.parents
+    ]
+    whole = 1 < len(made) == len(bindings)
+    return made if whole and any(map(_is_paired, made)) else []
 
 
 def _has_keys(program: Program, expr: ast.expr) -> bool:
@@ -138,6 +160,9 @@ def _rows(inference: Inference, expr: ast.expr, scope: Scope) -> Fact:
     """The elements of a list, or the rows of a tensor; pairs of such, as `zip` gives them; of
     anything else they are unseen.
     """
+    several = _alternatives(inference.program, expr)
+    if several:
+        return join(_rows(inference, one, scope) for one in several)
     made = _made(inference.program, expr)
     if isinstance(made, ast.Call) and _is_paired(made):
         return _pairs(inference, made)
