@@ -36,7 +36,7 @@ from amp_migrate.records import NamedTuple
 from amp_migrate.torch_floor import target_for
 
 # A program of more files than this is no program but a library: its loops are planned by
-# themselves.
+# themselves, and those that ask for other files are refused.
 MOST_FILES = 150
 _ROUNDS = 12
 
@@ -217,17 +217,19 @@ def _grown(
     """The files with those that they ask for, and those that these ask for, as long as it is a
     program and no library. All rounds together may cost what the last of them may.
 
-    Raises BudgetEndedError where they cost more.
+    Raises BudgetEndedError where they cost more, or are more files than a program has.
     """
     grown = dict(texts)
     spent = 0
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS + 1):
         more = {
             real: text
             for real in company
             if real not in grown and (text := readable(real, project))
         }
-        if not more or len(grown) + len(more) > MOST_FILES:
+        if not more:
+            return grown
+        if turn == _ROUNDS or len(grown) + len(more) > MOST_FILES:
             break
         grown |= more
         steps = for_program(_texts(grown)) - spent
@@ -235,7 +237,7 @@ def _grown(
             before = budget.left
             company = _company(grown, settings, project)
             spent += before - budget.left
-    return grown
+    raise BudgetEndedError
 
 
 def _texts(files: Mapping[str, ProgramText]) -> dict[str, str]:

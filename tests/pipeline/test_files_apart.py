@@ -99,6 +99,12 @@ def test_files_that_lead_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert loops(tmp_path, named, WRITES)["trainer.py"] == ("refused", "too-many-paths")
 
 
+def test_more_files_than_a_program_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "MOST_FILES", 2)
+    named = ["trainer.py", "memory.py", "main.py"]
+    assert loops(tmp_path, named, WRITES)["trainer.py"] == ("refused", "too-many-paths")
+
+
 STEPPED = """\
 from torch.nn import functional as F
 
