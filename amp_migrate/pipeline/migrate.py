@@ -197,7 +197,7 @@ def company_of(
     texts: Mapping[str, str], settings: Settings, project: Project
 ) -> tuple[str, ...]:
     """Other files (resolved) that loops of these might be migrated with; a plan, without text or
-    proof.
+    proof. What has no name yet gets one first, for the loops that are refused for that alone.
     """
     if any("apex" in text for text in texts.values()):
         return migrate_texts(texts, settings, project).company

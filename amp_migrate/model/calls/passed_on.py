@@ -47,7 +47,9 @@ class Passed:
         self._kwarg = given.kwarg.arg if given.kwarg is not None else None
 
     def positional(self, call: ast.Call) -> list[ast.expr]:
-        """The positional arguments of a call in the body, as the caller wrote them."""
+        """The positional arguments of a call in the body, as the caller wrote them; a star where
+        nothing tells what is there.
+        """
         found: list[ast.expr] = []
         for one in call.args:
             if isinstance(one, ast.Starred):
@@ -184,6 +186,7 @@ def unknown() -> ast.Name:
 
 
 def _star() -> ast.Starred:
+    """Any number of them."""
     return ast.Starred(unknown(), ast.Load())
 
 

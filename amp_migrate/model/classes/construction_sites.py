@@ -70,7 +70,9 @@ class ConstructionSites:
     def _through(
         self, call: ast.Call, own: Function, heir: ast.ClassDef
     ) -> Iterator[Site]:
-        """`super().__init__(net, *args, **kwargs)`, by what the constructor was given for them."""
+        """`super().__init__(net, *args, **kwargs)`, by what the constructor was given for them:
+        a site for each call that makes an object.
+        """
         scope = self.module.scopes[own]
         if not passes_rest_on(call, scope):
             yield call, scope, _is_super(call)

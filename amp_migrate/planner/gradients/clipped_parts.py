@@ -171,7 +171,9 @@ def _makers(
 
 
 def _runs(program: Program, scope: Scope) -> list[Frame]:
-    """The frames of a function, one for each call of it in sight."""
+    """The frames of a function, one for each call of it in sight; of one that nothing calls, the
+    body alone.
+    """
     node = scope.node
     sites = program.graph.sites(node) if isinstance(node, FUNCTIONS) else ()
     frames = [

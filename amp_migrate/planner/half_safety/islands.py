@@ -96,7 +96,9 @@ def _is_plain_function(
 
 
 def _only_computes(statement: ast.stmt) -> bool:
-    """Whether a statement gives a value back, gives one to names, or is a docstring."""
+    """Whether a statement gives a value back, gives one to names, or is a docstring: it neither
+    chooses nor writes into what it was given.
+    """
     if isinstance(statement, ast.Assign):
         return all(isinstance(one, ast.Name) for one in statement.targets)
     is_text = isinstance(statement, ast.Expr) and isinstance(

@@ -106,7 +106,9 @@ def _spread_at(program: Program, site: CallSite, name: str) -> ast.expr | None:
 def passes_none(
     program: Program, site: CallSite, inner: Scope, names: list[str]
 ) -> bool:
-    """Whether a call leaves out an optimizer that is None by default."""
+    """Whether a call leaves out an optimizer that is None by default, as an evaluation
+    does.
+    """
     given = given_at(program, site, inner, names)
     return any(one is None for one in given) and _defaults_to_none(inner, names)
 

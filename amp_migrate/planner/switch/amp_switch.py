@@ -30,6 +30,7 @@ from amp_migrate.planner.devices.moved_models import (
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
 from amp_migrate.planner.devices.moves import DeviceUse, Move
 from amp_migrate.planner.devices.never_moved import skip_never_moved
+from amp_migrate.planner.devices.own_batches import own_batches
 from amp_migrate.planner.devices.parameters_device import TrainedModels
 from amp_migrate.planner.devices.questions import DeviceQuestions, decides
 from amp_migrate.planner.devices.support import (
@@ -248,6 +249,10 @@ class SwitchFinder:
             self.unresolved[scope] = None
         if told is not None and not all(map(self._follows_cuda, moves)):
             return told, None
+        batches = own_batches(self.program, self.use.moves, scope)
+        found = next(self._found(batches, here), None) if batches else None
+        if found is not None:
+            return found, None
         unread = (
             m
             for m in moves

@@ -142,7 +142,9 @@ class Demands:
     def _computes(
         self, sum_: ast.BinOp, side: ast.expr, scope: Scope, deep: int
     ) -> bool:
-        """`side` plus a number, or plus what is an array where it is one, must be a tensor."""
+        """`side` plus a number, or plus what is an array where it is one, must be a tensor where
+        the sum must.
+        """
         other = sum_.right if sum_.left is side else sum_.left
         same = is_number(self.program, other, scope) or have_one_source(
             self.program, side, other, scope
