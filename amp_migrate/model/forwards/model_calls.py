@@ -221,6 +221,9 @@ class Forwards:
             return self._of_object(func, scope)
         if self.values.is_model(func.value, scope):
             return self._sure(not func.attr.startswith(_UPKEEP))
+        if func.attr == "forward" and not self.values.of(func.value, scope):
+            last = (dotted_name(func.value) or "").rpartition(".")[2]
+            return self._sure(bool(last) and not criterion_name(last))
         named = (dotted_name(func) or "").startswith("self.") and not value
         if named and _MODEL_NAME.search(func.attr):
             return EventKind.FORWARD

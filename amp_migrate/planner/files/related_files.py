@@ -8,15 +8,17 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from amp_migrate.model.calls.targets import made_classes
 from amp_migrate.model.classes.bases_abroad import Class, with_bases
 from amp_migrate.model.files.neighbours import Definition
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.whole_optimizers import saved_whole
-from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
-from amp_migrate.model.syntax.queries import names_in
+from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.values.kinds import Value
-from amp_migrate.model.values.tables import entries_of
+from amp_migrate.planner.files.handed_out import (
+    handed_out,
+    made_by,
+    names_of,
+)
 from amp_migrate.planner.files.vicinity import callers_of_scope
 from amp_migrate.planner.optimizers.handed_optimizers import handed_over
 from amp_migrate.planner.refusal import Refusal
@@ -62,7 +64,7 @@ def company(
     if refusal.above or refusal.reason in SHOWN_ABOVE:
         users = [
             user
-            for file, name in _handed_out(scope, program)
+            for file, name in handed_out(scope, program)
             for user in project.users(file, name)
         ]
         found += users
@@ -73,6 +75,11 @@ def company(
             found += [
                 file for user in near for file in project.imports.get(user, ())
             ][:_MOST]
+            found += [
+                file
+                for home, name in made_by(scope, program)
+                for file in project.users(home, name)
+            ]
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
@@ -209,9 +216,9 @@ def callers(
 
 def _names_above(scope: Scope, program: Program, above: bool) -> list[str]:
     """What other files call the scope by; `above`: and the functions that lead to it."""
-    names = _names(scope, program)
+    names = names_of(scope, program)
     for node in callers_of_scope(program, scope) if above else ():
-        names += _names(program.module.scopes[node], program)
+        names += names_of(program.module.scopes[node], program)
     return list(dict.fromkeys(names))
 
 
@@ -239,7 +246,7 @@ def that_show(
             file for file in _bases(scope, program) if file not in linked
         )
         here = resolved(scope.module.path)
-        for name in _names(scope, program):
+        for name in names_of(scope, program):
             yield from [
                 f for f in project.users(here, name) if f not in linked
             ][:_MOST]
@@ -338,59 +345,3 @@ def _in_sight(value: Value) -> bool:
         or value.foreign is not None
         or value.name is not None
     )
-
-
-def _names(scope: Scope, program: Program) -> list[str]:
-    """What other files call the scope by: its function, or the class of its method."""
-    cls = program.graph.class_around(scope)
-    if cls is not None:
-        return [cls.name, *_factories(cls, program)]
-    here: Scope | None = scope
-    while here is not None and here.parent is not None:
-        if isinstance(here.node, FUNCTIONS) and isinstance(
-            here.parent.node, ast.Module
-        ):
-            return [here.node.name]
-        here = here.parent
-    return []
-
-
-def _handed_out(scope: Scope, program: Program) -> Iterator[tuple[str, str]]:
-    """The files and names by which others get at a scope: its own, those of heirs of its class,
-    and tables that hold one of these.
-    """
-    here = resolved(scope.module.path)
-    yield from ((here, name) for name in _names(scope, program))
-    cls = program.graph.class_around(scope)
-    heirs = program.graph.heirs(cls) if cls is not None else []
-    for heir in heirs:
-        if heir is not cls:
-            inner = program.module.scopes[heir]
-            yield resolved(inner.module.path), heir.name
-    for name, file in _tables({one.name for one in heirs}, program):
-        yield file, name
-
-
-def _tables(names: set[str], program: Program) -> Iterator[tuple[str, str]]:
-    """The tables of modules that hold one of the names, and their files."""
-    for file in program.module.files if names else ():
-        for name in file.root.bindings:
-            held = entries_of(file.root, name)
-            if any(names & names_in(one) for one in held):
-                yield name, resolved(file.path)
-
-
-def _factories(cls: ast.ClassDef, program: Program) -> list[str]:
-    """The functions that give back a class, or an object of it."""
-    return [
-        one.node.name
-        for one in program.module.scopes.values()
-        if isinstance(one.node, FUNCTIONS)
-        and one.parent is not None
-        and isinstance(one.parent.node, ast.Module)
-        and any(
-            cls.name in names_in(value)
-            or cls in made_classes(program, value, one)
-            for value in returned(one.node)
-        )
-    ]
