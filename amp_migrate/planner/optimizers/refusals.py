@@ -23,6 +23,7 @@ from amp_migrate.planner.preconditions.checks import own_nodes
 from amp_migrate.planner.refusal import Refusal, Skip, place_of, what_was_read
 from amp_migrate.planner.steps.hidden_steps import hidden_step
 from amp_migrate.planner.steps.steps_of_callers import stepped_by_callers
+from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import optimizers as library_optimizers
 
 
@@ -240,6 +241,7 @@ def check_optimizers(
                 call,
                 f"nothing in {what_was_read(program)} shows what "
                 f"`{ast.unparse(call.func.value)}` is or where it is made",
+                files=_of_holder(program, call.func.value, scope),
             )
         _refuse_given_back(program, call, call.func.value, scope)
 
@@ -328,6 +330,16 @@ def _is_function(program: Program, expr: ast.expr, scope: Scope) -> bool:
         isinstance(one.value, ast.Lambda) or one.how == "def"
         for one in bindings
     )
+
+
+def _of_holder(
+    program: Program, optimizer: ast.expr, scope: Scope
+) -> tuple[str, ...]:
+    """The file of the class of `agent`, which may make `agent.optimizer`."""
+    if not isinstance(optimizer, ast.Attribute):
+        return ()
+    foreign = program.values.of(optimizer.value, scope).foreign
+    return () if foreign is None else (resolved(foreign[0].module.path),)
 
 
 def _is_marked(value: Value) -> bool:
