@@ -7,8 +7,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.module import Scope, is_abstract
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import layers
@@ -28,6 +29,19 @@ def may_be_empty(
         return False
     return program.remembered(
         (may_be_empty, cls), lambda: _may_be_empty(program, cls, deep - 1)
+    )
+
+
+def is_only_base(program: Program, cls: ast.ClassDef) -> bool:
+    """Whether a class leaves its `forward` to heirs: what is trained under its name is one of
+    these, with what they hold.
+    """
+    forward = program.graph.method(cls, "forward")
+    if forward is None:
+        return program.graph.heirs(cls) != [cls]
+    marks = (dotted_name(one) or "" for one in forward.decorator_list)
+    return is_abstract(forward) or any(
+        mark.rpartition(".")[2] == "abstractmethod" for mark in marks
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.classes.constructors import is_run_by_constructor
 from amp_migrate.model.classes.given_classes import may_be_class
-from amp_migrate.model.forwards.empty_modules import may_be_empty
+from amp_migrate.model.forwards.empty_modules import is_only_base, may_be_empty
 from amp_migrate.model.forwards.loss_modules import holds_nothing
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -167,11 +167,10 @@ class TrainedModels:
         home, cls = value.foreign or (self.program, value.cls)
         if cls is not None:
             own = home.graph.method(cls, "parameters") is not None
-            # An annotation names a base, whose heirs are what is given.
-            is_made = isinstance(value.origin, ast.Call)
-            may_lack = is_made and not self._is_optimized(model)
             return not own and not (
-                holds_nothing(home, cls) or may_lack and may_be_empty(home, cls)
+                holds_nothing(home, cls)
+                or may_be_empty(home, cls)
+                and not (self._is_optimized(model) or is_only_base(home, cls))
             )
         return not self.program.graph.methods_named("parameters")
 
