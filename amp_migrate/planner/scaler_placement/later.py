@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.scaler_placement.construction import Anchors
@@ -63,14 +63,23 @@ class LaterPlaces:
         """Whether nothing in a statement trains, leaves the body, keeps or restores a state, or
         runs a method that may want the scaler.
         """
+        if any(isinstance(node, _LEAVES) for node in nodes_in(statement)):
+            return False
+        return self._runs_quietly(statement, scope, frozenset())
+
+    def _runs_quietly(
+        self, statement: ast.stmt, scope: Scope, seen: frozenset[Function]
+    ) -> bool:
         if self.program.effects.of_statement(statement, scope) & _TRAINS:
             return False
         return not any(
-            self._may_want(node, scope) for node in nodes_in(statement)
+            self._may_want(node, scope, seen) for node in nodes_in(statement)
         )
 
-    def _may_want(self, node: ast.AST, scope: Scope) -> bool:
-        if isinstance(node, (*_LEAVES, *FUNCTIONS, ast.ClassDef)):
+    def _may_want(
+        self, node: ast.AST, scope: Scope, seen: frozenset[Function]
+    ) -> bool:
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             return True
         if isinstance(node, ast.Attribute) and node.attr.endswith("state_dict"):
             held = self.program.values.kind(node.value, scope)
@@ -78,9 +87,21 @@ class LaterPlaces:
         if not isinstance(node, ast.Call):
             return False
         given = [*node.args, *(keyword.value for keyword in node.keywords)]
-        told = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        own = any(
-            isinstance(o, ast.Name) and o.id == scope.self_name
-            for o in [*told, *given]
+        if any(_is_self(one, scope) for one in given):
+            return True
+        run = self.program.values.callees(node, scope)
+        told = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if not run:
+            return told is not None and _is_self(told, scope)
+        return any(
+            not self._runs_quietly(
+                statement, self.program.scope(one), seen | {one}
+            )
+            for one in run
+            if one not in seen
+            for statement in one.body
         )
-        return own or bool(self.program.values.callees(node, scope))
+
+
+def _is_self(expr: ast.expr, scope: Scope) -> bool:
+    return isinstance(expr, ast.Name) and expr.id == scope.self_name
