@@ -32,7 +32,13 @@ def handed_abroad(asked: Asked, call: ast.Call, scope: Scope) -> list[ast.expr]:
         return []
     given = [*call.args, *(one.value for one in call.keywords)]
     if _is_foreign_loss(program, call, scope):
-        return [one for one in given if _is_half_output(asked, one, scope)]
+        own = _libraries(program, call.func, scope)
+        return [
+            one
+            for one in given
+            if _is_half_output(asked, one, scope)
+            and not _is_made_by(asked, one, own)
+        ]
     if not _is_foreign(program, call, scope):
         return []
     if _is_for_half(asked, call, given, scope):
@@ -55,6 +61,26 @@ def _is_half(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
     ):
         fact = fact._replace(dtypes=fact.dtypes & ~DType.OTHER)
     return fact.floats_alone
+
+
+def _libraries(program: Program, func: ast.expr, scope: Scope) -> set[str]:
+    """The libraries whose classes make an object."""
+    found = makers(program, func, scope)
+    exprs = [one for one in found if isinstance(one, ast.expr)]
+    names = [program.canonical(one) or "" for one in exprs]
+    return {one.partition(".")[0] for one in names if one}
+
+
+def _is_made_by(asked: Asked, expr: ast.expr, libraries: set[str]) -> bool:
+    """Whether other objects of a loss's library give what it takes: the pairs of a miner."""
+    program = asked.inference.program
+    given = values_of(asked, expr) if isinstance(expr, ast.Name) else ()
+    calls = [one for one in given if isinstance(one[0], ast.Call)]
+    return bool(calls) and all(
+        isinstance(call, ast.Call)
+        and bool(_libraries(program, call.func, where) & libraries)
+        for call, where in calls
+    )
 
 
 def _is_half_output(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
