@@ -14,7 +14,7 @@ from tests.bench.expert_plain import Lenient, Names, by_position, chosen, last
 CLIPS = re.compile(r"clip_?grad|clip_norm|grad_norm|grad_clip|^clip_")
 _ASIDE = frozenset(
     "to cuda cpu float numpy detach item len append update pop items values range enumerate "
-    "print format join info zero_grad".split()
+    "print format join info zero_grad time perf_counter".split()
 )
 """What neither runs a model nor computes a loss."""
 _FLOAT = re.compile(r"\.float\(\)")
