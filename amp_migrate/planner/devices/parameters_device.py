@@ -11,6 +11,7 @@ from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.classes.constructors import is_run_by_constructor
 from amp_migrate.model.classes.given_classes import may_be_class
 from amp_migrate.model.forwards.empty_modules import is_only_base, may_be_empty
+from amp_migrate.model.forwards.functions_of_models import takes_models
 from amp_migrate.model.forwards.loss_modules import holds_nothing
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -128,11 +129,10 @@ class TrainedModels:
                     [given] if given is not None and dotted_name(given) else []
                 )
             return
-        method = (
-            call.func.value
-            if isinstance(call.func, ast.Attribute)
-            else call.func
-        )
+        method = (*_receivers(call), call.func)[0]
+        if handed := takes_models(self.program, call.func, scope):
+            yield from handed
+            return
         for one in (call.func, method):
             named = (
                 dotted_name(one) is not None

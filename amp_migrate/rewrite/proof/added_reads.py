@@ -16,6 +16,7 @@ from amp_migrate.model.dataflow.earlier_statements import (
 )
 from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.devices.forms import NAMED, DeviceValue, Form
+from amp_migrate.model.forwards.functions_of_models import takes_models
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.displays import entries_behind
@@ -190,8 +191,10 @@ class AddedReads(RewrittenFile):
             )
         else:
             owns = home.graph.method(cls, "parameters") is not None
-        is_class = may_be_class(self.program, holder, scope)
-        if owns or is_class or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
+        is_other = may_be_class(self.program, holder, scope) or bool(
+            takes_models(self.program, holder, scope)
+        )
+        if owns or is_other or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
             yield self.failure(
                 holder, "its `parameters` may be something else than a module's"
             )

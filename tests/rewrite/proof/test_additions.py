@@ -170,6 +170,12 @@ BAD = {
         ),
         "self.scaler",
     ),
+    "parameters of a function that is handed the model": (
+        "def train(model, run, batch):\n    model.train()\n    "
+        + made("next(run.parameters()).device.type == 'cuda'")
+        + "    run(model, batch)\n",
+        "run",
+    ),
     "the switch of no scaler": (
         "trainer = make()\n" + region("trainer.is_enabled()"),
         "trainer",
