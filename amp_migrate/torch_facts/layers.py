@@ -279,6 +279,8 @@ TRAINED = frozenset(
 )
 """Layers that have parameters, however they are made."""
 
+SEQUENCE = "torch.nn.Sequential"
+"""Hands on what each layer gives to the next."""
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 PARAMETER_LISTS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.forwards.sequence_ends import ends, put_behind
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope, returned
+from amp_migrate.torch_facts.layers import SEQUENCE
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -213,7 +214,7 @@ def _called(
     if not isinstance(made, ast.Call) or made not in program.module.parents:
         yield None
         return
-    if program.canonical(made.func) == "torch.nn.Sequential":
+    if program.canonical(made.func) == SEQUENCE:
         yield made
         return
     home = program.module.scope_of(made)

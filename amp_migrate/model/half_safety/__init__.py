@@ -31,6 +31,7 @@ from amp_migrate.model.half_safety import (
     loss_data,
     mixtures,
     overflow,
+    plain_sums,
     positions,
     products,
     quadrants,
@@ -74,6 +75,7 @@ def apart(
         yield from spectra.hazards(asked, node, scope)
         yield from distances.hazards(asked, node, scope)
         yield from second_moments.hazards(asked, node, scope)
+        yield from plain_sums.hazards(asked, node, scope)
         yield from divided_sums.hazards(asked, node, scope)
         yield from decompositions.hazards(asked, node, scope)
         yield from divisors.hazards(asked, node, scope)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from amp_migrate.model.half_safety.distances import squared
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.origins import method_name, values_of
+from amp_migrate.model.half_safety.plain_sums import only_sums
 from amp_migrate.model.half_safety.second_moments import (
     TURNED,
     factors,
@@ -197,14 +198,15 @@ def is_count(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _counts(expr: ast.expr) -> bool:
-    """`len(x)`, `x.shape`, `mask.sum()`."""
+    """`len(x)`, `x.shape`, `mask.sum()`, `torch.einsum("bt->b", mask)`."""
     if isinstance(expr, ast.Attribute):
         return expr.attr == "shape"
     if not isinstance(expr, ast.Call):
         return False
     if isinstance(expr.func, ast.Name):
         return expr.func.id == "len"
-    return method_name(expr) in _COUNTS
+    name = method_name(expr)
+    return name in _COUNTS or name == "einsum" and only_sums(expr)
 
 
 def _computed_from(expr: ast.expr, scope: Scope) -> list[ast.expr] | None:

@@ -6,16 +6,20 @@ import ast
 
 from amp_migrate.model.half_safety.half_buffers import makers
 from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.trail import WeakPlace
 from amp_migrate.model.half_safety.written_tensors import root_of, written_first
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope, shallow
-from amp_migrate.model.tensors.spelling import given_to, spelled
+from amp_migrate.model.tensors.bounds_of_calls import SAME_VALUES
+from amp_migrate.model.tensors.spelling import given_to, is_method, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import BFLOAT16_EPSILON, HALF_EPSILON
-from amp_migrate.torch_facts.ops.roles import GUARDS
+from amp_migrate.torch_facts.ops import Spelling
+from amp_migrate.torch_facts.ops.roles import BOUNDS, CASTS, FILLED, GUARDS
 
+_HOPS = 3
 _SMALLEST = 2.0**-24
 
 
@@ -31,16 +35,39 @@ def lost_term(
     return (WeakPlace(value, _vanishes(constant), saturates=False),)
 
 
+def guarded(
+    asked: Asked, found: Spelling, call: ast.Call, scope: Scope
+) -> list[ast.expr]:
+    """What a call keeps from an edge, then its bounds: `x.clamp(min=1e-8)`, `torch.max(x, eps)`,
+    `torch.where(x < 1e-8, torch.full_like(x, 1e-8), x)`.
+    """
+    given = given_to(found, call)
+    if found.op.name in BOUNDS:
+        return given
+    if found.op.name == "where":
+        given = [given[0], *given[2:]] if is_method(found, call) else given[1:]
+    elif found.op.name not in ("max", "min"):
+        return []
+    if len(given) != 2:
+        return []
+    first, second = (_filling(asked, one, scope) for one in given)
+    if first is not None and second is None:
+        given.reverse()
+    return given if (first is None) != (second is None) else []
+
+
 def lost_bound(
     asked: Asked, call: ast.Call, given: list[ast.expr], scope: Scope
 ) -> tuple[WeakPlace, ...]:
     """`x.clamp(min=1e-8)`, where `x` may be half."""
     for bound in [*given[1:], *(one.value for one in call.keywords)]:
         is_number = bool(numbers(asked.inference.program, bound, scope))
-        inner = bound if is_number else _inner_number(bound)
-        found = lost_term(asked, given[0], inner, scope)
+        inner = bound if is_number else _filling(asked, bound, scope)
+        found = lost_term(asked, given[0], inner or bound, scope)
         if found and not is_number and _made_like(bound, given[0]):
-            return tuple(one._replace(cast=None) for one in found)
+            value = given[0]
+            named = isinstance(value, (ast.Name, ast.Attribute))
+            return _of_write(makers(asked, value) if named else [], bound)
         if found:
             return found
     return ()
@@ -125,19 +152,40 @@ def _vanishes(constant: ast.expr) -> str:
     return f"`{ast.unparse(constant)}` is rounded away in half precision, so it guards nothing"
 
 
-def _inner_number(bound: ast.expr) -> ast.expr:
-    """`torch.tensor(1e-8)`, `torch.full_like(x, 1e-8)` and `1e-8 * torch.ones_like(x)` guard as
-    `1e-8` does.
+def _filling(
+    asked: Asked, bound: ast.expr, scope: Scope, hops: int = _HOPS
+) -> ast.expr | None:
+    """`1e-8` of `torch.tensor(1e-8)`, `torch.full_like(x, 1e-8)`, `1e-8 * torch.ones_like(x)` and
+    of a name for one of these: they guard as the number does.
     """
-    if isinstance(bound, ast.Call) and bound.args:
-        return bound.args[-1]
-    if isinstance(bound, ast.BinOp):
-        return (
-            bound.left
-            if isinstance(bound.left, (ast.Constant, ast.Name))
-            else bound.right
-        )
-    return bound
+    program = asked.inference.program
+    if isinstance(bound, ast.BinOp) and isinstance(bound.op, ast.Mult):
+        sides = (bound.left, bound.right)
+        known = [one for one in sides if numbers(program, one, scope)]
+        return known[0] if len(known) == 1 else None
+    if isinstance(bound, (ast.Name, ast.Attribute)) and hops:
+        found = [
+            _filling(asked, one, home, hops - 1)
+            for one, home in values_of(asked, bound)
+        ]
+        return found[0] if len(found) == 1 else None
+    row = (
+        spelled(asked.inference, bound, scope)
+        if isinstance(bound, ast.Call)
+        else None
+    )
+    if row is None or not isinstance(bound, ast.Call):
+        return None
+    given = given_to(row, bound)
+    if row.op.name in FILLED:
+        place, name = FILLED[row.op.name]
+        words = [one.value for one in bound.keywords if one.arg == name]
+        inner = next(iter([*given[place:], *words]), None)
+        is_known = inner is not None and bool(numbers(program, inner, scope))
+        return inner if is_known else None
+    if row.op.result in CASTS or row.op.name in SAME_VALUES:
+        return _filling(asked, given[0], scope, hops) if given else None
+    return None
 
 
 def _made_like(bound: ast.expr, value: ast.expr) -> bool:

@@ -8,12 +8,10 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
-from amp_migrate.model.half_safety.origins import values_of
+from amp_migrate.model.half_safety.scales import scale
 from amp_migrate.model.half_safety.second_moments import factors, kept_apart
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.bounds import reach
-from amp_migrate.model.tensors.spelling import given_to, spelled
-from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts.amp_api import HALF_MAX, HALF_TINY
 from amp_migrate.torch_facts.ops.row import INFINITY
 
@@ -21,7 +19,6 @@ WIDE = HALF_MAX**0.5
 """From there on, the product of two values may be too large."""
 LIKELY = 8192.0
 """What is multiplied with that must stay below 8."""
-_DEEP = 4
 _MOST, _LEAST = "largest", "smallest"
 
 
@@ -41,7 +38,7 @@ def products(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if len(sides) != 2 or not asked.inference.inside(node):
         return
     assert isinstance(node, ast.expr)
-    scales = [_factor(asked, one, scope, _DEEP) for one in sides]
+    scales = [scale(asked, one, scope) for one in sides]
     passed = _passed(scales[0] * scales[1])
     if passed and all(map(_fits, scales)):
         what = f"`{ast.unparse(node)}` may pass float16's {passed} value"
@@ -78,7 +75,7 @@ def _multiplied(
     if not isinstance(node.op, ast.Mult):
         return
     sides = (node.left, node.right)
-    scales = [_factor(asked, one, scope, _DEEP) for one in sides]
+    scales = [scale(asked, one, scope) for one in sides]
     casts = [one for one in sides if asked.fact(one, scope).seen_half]
     known = [scales[sides.index(one)] for one in casts]
     passed = _passed(scales[0] * scales[1])
@@ -89,41 +86,11 @@ def _multiplied(
     yield Hazard(rule, node, tuple(casts[:1]), message)
 
 
-def _passed(scale: float) -> str:
+def _passed(factor: float) -> str:
     """Which end of float16's range values pass that are multiplied with a number."""
-    small = 0 < scale < HALF_TINY
-    return _MOST if scale >= LIKELY else _LEAST if small else ""
+    small = 0 < factor < HALF_TINY
+    return _MOST if factor >= LIKELY else _LEAST if small else ""
 
 
-def _fits(scale: float) -> bool:
-    return not _passed(scale)
-
-
-def _factor(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> float:
-    """The product of the numbers that a value is multiplied with."""
-    known = numbers(asked.inference.program, expr, scope)
-    if known:
-        return max(map(abs, known))
-    if isinstance(expr, ast.Call) and deep:
-        found = spelled(asked.inference, expr, scope)
-        is_scalar = found is not None and found.op.result in ("data", "cast")
-        given = given_to(found, expr) if found is not None else []
-        if is_scalar and given:
-            return _factor(asked, given[0], scope, deep - 1)
-    if isinstance(expr, ast.BinOp) and deep:
-        left, right = (
-            _factor(asked, one, scope, deep - 1)
-            for one in (expr.left, expr.right)
-        )
-        if isinstance(expr.op, ast.Mult):
-            return left * right
-        return left / right if isinstance(expr.op, ast.Div) and right else 1.0
-    if isinstance(expr, ast.Subscript) and deep:
-        return _factor(asked, expr.value, scope, deep - 1)
-    if isinstance(expr, ast.Name) and deep:
-        made = [
-            _factor(asked, one, home, deep - 1)
-            for one, home in values_of(asked, expr)
-        ]
-        return max(made, default=1.0)
-    return 1.0
+def _fits(factor: float) -> bool:
+    return not _passed(factor)

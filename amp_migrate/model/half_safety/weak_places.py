@@ -23,6 +23,7 @@ from amp_migrate.model.half_safety.held_activations import (
     told_saturated,
 )
 from amp_migrate.model.half_safety.lost_guards import (
+    guarded,
     keeps_below_one,
     lost_bound,
     lost_write,
@@ -60,7 +61,7 @@ from amp_migrate.model.values.literals import number
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Op, Spelling, Trait, symbol_of
-from amp_migrate.torch_facts.ops.roles import BOUNDS, BOUNDS_ABOVE, CASTS
+from amp_migrate.torch_facts.ops.roles import BOUNDS_ABOVE, CASTS
 
 _GIVEN = Trail(origin=Origin.GIVEN)
 _RAW = Trail(origin=Origin.RAW)
@@ -117,7 +118,8 @@ class Search:
         if not keeps_below_one(self.asked, call, scope):
             return ()
         place = Place(scope, complemented=True)
-        return self._clamped(call, found, place).weak
+        given = given_to(found, call)
+        return self._clamped(call, given, place).weak if given else ()
 
     def behind(self, expr: ast.expr, place: Place, path: Path = ()) -> Trail:
         """What is behind the part of `expr` to which `path` leads."""
@@ -244,8 +246,9 @@ class Search:
 
     def _operator(self, found: Spelling, call: ast.Call, place: Place) -> Trail:
         op = found.op
-        if op.name in BOUNDS and not self.whole:
-            return self._clamped(call, found, place)
+        bounded = guarded(self.asked, found, call, place.scope)
+        if bounded and not self.whole:
+            return self._clamped(call, bounded, place)
         symbol, sides = symbol_of(op), given_to(found, call)
         if symbol is not None and len(sides) == 2 and not call.keywords:
             pair = sides[0], sides[1]
@@ -286,11 +289,10 @@ class Search:
         found = WeakPlace(operand, told_saturated(call), saturates=True)
         return Trail((found,) if is_weak else (), Origin.SQUASHED)
 
-    def _clamped(self, call: ast.Call, found: Spelling, place: Place) -> Trail:
+    def _clamped(
+        self, call: ast.Call, given: list[ast.expr], place: Place
+    ) -> Trail:
         """What is guarded by a bound, which half precision may take away."""
-        given = given_to(found, call)
-        if not given:
-            return Trail()
         behind = self.behind(given[0], place.at(place.scope))
         if behind.weak:
             return behind

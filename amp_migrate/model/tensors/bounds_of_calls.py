@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.tensors.bounds import clamped, hull
 from amp_migrate.model.tensors.spelling import operands, operands_and_others
 from amp_migrate.model.values.literals import number
+from amp_migrate.model.values.numbers import numbers
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Spelling, Trait
+from amp_migrate.torch_facts.ops.roles import FILLED
 from amp_migrate.torch_facts.ops.row import Bounds
 
 if TYPE_CHECKING:
     from amp_migrate.model.syntax.module import Scope
     from amp_migrate.model.tensors.inference import Inference
 
-_SAME_VALUES = frozenset(
-    row.name for row in ops.shapes.ROWS if row.result in ("same", "tuple")
-) - {"sum_to_size"}
+SAME_VALUES = frozenset(
+    row.name
+    for row in ops.shapes.ROWS
+    if row.result in ("same", "tuple") or row.sequence
+) - {"sum_to_size", "block_diag"}
 _CLAMPS: dict[str, tuple[tuple[int | None, str], tuple[int | None, str]]] = {
     "clamp": ((1, "min"), (2, "max")),
     "clamp_min": ((1, "min"), (None, "max")),
@@ -34,8 +38,10 @@ def bounds_given(
     """Views keep the bounds of what they show, as copies and parts do."""
     if found.op.traits & Trait.PICKS:
         return _picked(inference, found, call, scope)
+    if found.op.name in FILLED:
+        return _of_numbers(inference, found, call, scope)
     facts = [inference.of(one, scope) for one in operands(found, call)]
-    if found.op.name in _SAME_VALUES:
+    if found.op.name in SAME_VALUES:
         return hull(fact.bounds for fact in facts)
     limits = [
         _limit(found, call, scope, place, name)
@@ -44,6 +50,28 @@ def bounds_given(
     if not limits:
         return None
     return clamped(facts[0].bounds if facts else None, *limits)
+
+
+def _of_numbers(
+    inference: Inference, found: Spelling, call: ast.Call, scope: Scope
+) -> Bounds | None:
+    """`torch.tensor([width, height])`, `torch.full(size, 1e6)`"""
+    place, name = FILLED[found.op.name]
+    given = operands_and_others(found, call)
+    words = {one.arg: one.value for one in call.keywords}
+    value = words.get(name, given[place] if place < len(given) else None)
+    parts = _parts(value) if value is not None else []
+    known = [numbers(inference.program, one, scope) for one in parts]
+    if not known or not all(known):
+        return None
+    return min(map(min, known)), max(map(max, known))
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    """Those of a nested display."""
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return [inner for one in value.elts for inner in _parts(one)]
+    return [value]
 
 
 def _picked(

@@ -127,19 +127,30 @@ def operator(
             else made
         )
     if op.result in ("default", "data"):
-        made = (
-            FLOAT
-            if op.result == "default"
-            else _of_data(inference, op, call, scope)
-        )
-        origin = _made_for(call, trained=False)
-        return made._replace(sparse=op.sparse, origin=origin)
+        return _made(inference, found, call, scope)
     policy: Policy = "keeps" if _has_out(call) else found.policy
     made = result(op, policy, facts, inference.where(call))
     if policy == "keeps" and not _keeps_dtype(found, call):
         made = settled(inference, op, made, operands(found, call), scope)
     return made._replace(
         sparse=op.sparse or _stays_sparse(op, facts),
+        bounds=bounds_given(inference, found, call, scope) or made.bounds,
+    )
+
+
+def _made(
+    inference: Inference, found: Spelling, call: ast.Call, scope: Scope
+) -> Fact:
+    """A new tensor, of numbers that it may be given."""
+    op = found.op
+    made = (
+        FLOAT
+        if op.result == "default"
+        else _of_data(inference, op, call, scope)
+    )
+    return made._replace(
+        sparse=op.sparse,
+        origin=_made_for(call, trained=False),
         bounds=bounds_given(inference, found, call, scope) or made.bounds,
     )
 

@@ -44,7 +44,7 @@ from amp_migrate.model.tensors.iteration import listed
 from amp_migrate.model.tensors.results import result, signed
 from amp_migrate.model.tensors.use import asked_as_tensor
 from amp_migrate.model.values.literals import number
-from amp_migrate.model.values.numbers import numbers
+from amp_migrate.model.values.numbers import READS, numbers
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops.row import Bounds
 
@@ -302,7 +302,7 @@ class Inference:
         if fact.dtypes & ~numeric:
             return fact.bounds
         value = number(expr, scope)
-        if value is None and isinstance(expr, (ast.Name, ast.Attribute)):
+        if value is None and isinstance(expr, READS):
             known = numbers(self.program, expr, scope)
             return (min(known), max(known)) if known else None
         return None if value is None else (value, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.parameters import arguments, parameter_of
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.model.values.tables import entries_of
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import EVERY, Kernels, Op, Spelling, Trait
 
@@ -29,7 +31,7 @@ def spelled(
     program = inference.program
     canonical = program.canonical(call.func)
     if canonical is not None:
-        return ops.function(canonical)
+        return ops.function(canonical) or ops.of_python(canonical)
     func = call.func
     if not isinstance(func, ast.Attribute):
         return kept_operator(program, func)
@@ -84,6 +86,12 @@ def _kept(
         if not named:
             yield None
         return
+    if isinstance(expr, ast.Subscript):
+        entries = _entries(program, expr)
+        for entry in entries:
+            yield from _kept(program, entry, deep - 1)
+        yield from () if entries else [None]
+        return
     dotted = dotted_name(expr)
     if dotted is None:
         yield None
@@ -93,6 +101,26 @@ def _kept(
         None
     ]:
         yield from _kept(program, given, deep - 1) if given else [None]
+
+
+def _entries(program: Program, entry: ast.Subscript) -> list[ast.expr]:
+    """What `ACTIVATIONS[name]` may give: the entries of the keys that it may be, else all."""
+    table = dotted_name(entry.value)
+    scope = program.module.scope_of(entry)
+    home = scope.lookup(table) if table is not None else None
+    if home is None or table is None:
+        return []
+    keys = _texts(program, entry.slice)
+    for one in home.bindings[table] if keys else ():
+        if isinstance(one.value, ast.Dict):
+            pairs = zip(one.value.keys, one.value.values, strict=True)
+            found = [v for k, v in pairs if k is not None and _is_of(k, keys)]
+            return found if len(home.bindings[table]) == 1 else []
+    return list(entries_of(home, table))
+
+
+def _is_of(key: ast.expr, texts: list[str]) -> bool:
+    return isinstance(key, ast.Constant) and key.value in texts
 
 
 def _given(program: Program, binding: Binding) -> list[ast.expr | None]:
@@ -113,14 +141,38 @@ def _given(program: Program, binding: Binding) -> list[ast.expr | None]:
 
 def _named(program: Program, value: ast.expr) -> Iterator[Spelling]:
     if isinstance(value, ast.Call):
-        pattern, module = name_searched(value), module_searched(value)
-        if pattern is not None and module is not None:
-            home = program.canonical(module) or ""
-            yield from ops.functions_matching(home, pattern)
+        module = module_searched(value)
+        home = program.canonical(module) if module is not None else None
+        for pattern in _searched(program, value) if home is not None else ():
+            yield from ops.functions_matching(home or "", pattern)
     elif isinstance(value, (ast.Name, ast.Attribute)):
         found = ops.function(program.canonical(value))
         if found is not None:
             yield found
+
+
+def _searched(program: Program, call: ast.Call) -> list[re.Pattern[str]]:
+    """The names that `getattr(module, name)` may look up: what is written of one, or the texts
+    that a variable or parameter is set to.
+    """
+    pattern = name_searched(call)
+    if pattern is not None or len(call.args) < 2:
+        return [pattern] if pattern is not None else []
+    return [re.compile(re.escape(t)) for t in _texts(program, call.args[1])]
+
+
+def _texts(program: Program, expr: ast.expr) -> list[str]:
+    """The texts that a variable or parameter is set to, if it is set to nothing else."""
+    if isinstance(expr, ast.Constant):
+        return [expr.value] if isinstance(expr.value, str) else []
+    dotted = dotted_name(expr)
+    if dotted is None:
+        return []
+    bindings = program.reaching.at(expr, dotted).bindings
+    given = [one for b in bindings for one in _given(program, b)]
+    texts = [one.value for one in given if isinstance(one, ast.Constant)]
+    known = [one for one in texts if isinstance(one, str)]
+    return known if len(known) == len(given) else []
 
 
 def operands(found: Spelling, call: ast.Call) -> list[ast.expr]:

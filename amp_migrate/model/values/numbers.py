@@ -5,9 +5,9 @@ defaults of parameters and what callers pass, entries of displays, fields of cla
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.arguments import default_of
 from amp_migrate.model.naming.names import dotted_name
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _DEEP = 5
 _MOST = 16
-_READS = (ast.Name, ast.Attribute, ast.Subscript)
+READS = (ast.Name, ast.Attribute, ast.Subscript)
+_DISPLAYS = (ast.Dict, ast.Tuple, ast.List)
+_Display: TypeAlias = ast.Dict | ast.Tuple | ast.List
 
 
 def numbers(
@@ -37,7 +39,7 @@ def numbers(
         )
     if isinstance(expr, ast.BinOp) and deep:
         return tuple(_arithmetic(program, expr, scope, deep - 1))
-    if deep == 0 or not isinstance(expr, _READS):
+    if deep == 0 or not isinstance(expr, READS):
         return ()
     key = (numbers, expr, deep)
     return program.remembered(
@@ -107,18 +109,21 @@ def _bound(program: Program, binding: Binding, deep: int) -> Iterator[float]:
             )
         for expr, where in arguments(program, binding):
             yield from numbers(program, expr, where, deep)
-    elif (
-        binding.value is not None
-        and binding.index is None
-        and binding.how == "assign"
-    ):
-        if binding.value in program.module.parents:
-            yield from numbers(
-                program,
-                binding.value,
-                program.module.scope_of(binding.value),
-                deep,
-            )
+    elif binding.value is not None and binding.how == "assign":
+        value = _part(binding.value, binding.index)
+        if value is not None and value in program.module.parents:
+            where = program.module.scope_of(value)
+            yield from numbers(program, value, where, deep)
+
+
+def _part(value: ast.expr, index: int | None) -> ast.expr | None:
+    """What `self.w, self.h = w, h` sets one of its targets to."""
+    if index is None:
+        return value
+    elements = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+    starred = any(isinstance(one, ast.Starred) for one in elements)
+    known = 0 <= index < len(elements) and not starred
+    return elements[index] if known else None
 
 
 def _function(
@@ -140,9 +145,9 @@ def _function(
     return None
 
 
-def _displays(program: Program, expr: ast.expr) -> Iterator[ast.Dict]:
-    """The displays that a dict may be, through its other names and the callers that
-    pass it.
+def _displays(program: Program, expr: ast.expr) -> Iterator[_Display]:
+    """The displays that a dict, tuple or list may be, through its other names and the callers
+    that pass it.
     """
     seen: set[ast.expr] = set()
     waiting = [expr]
@@ -151,7 +156,7 @@ def _displays(program: Program, expr: ast.expr) -> Iterator[ast.Dict]:
         if here in seen:  # a method may hand its parameter to its namesake
             continue
         seen.add(here)
-        if isinstance(here, ast.Dict):
+        if isinstance(here, _DISPLAYS):
             yield here
         else:
             waiting += _other_names(program, here)
@@ -166,20 +171,25 @@ def _other_names(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
         if one.how == "parameter":
             yield from (given for given, _ in arguments(program, one))
         elif one.value in program.module.parents and isinstance(
-            one.value, (ast.Dict, ast.Name)
+            one.value, (*_DISPLAYS, ast.Name)
         ):
             yield one.value
 
 
 def _under(
-    program: Program, shown: ast.Dict, key: ast.expr, deep: int
+    program: Program, shown: _Display, key: ast.expr, deep: int
 ) -> Iterator[float]:
-    for name, value in zip(shown.keys, shown.values, strict=True):
-        if isinstance(name, ast.Constant) and isinstance(key, ast.Constant):
-            if name.value == key.value:
-                yield from numbers(
-                    program, value, program.module.scope_of(value), deep
-                )
+    wanted = key.value if isinstance(key, ast.Constant) else None
+    pairs: Iterable[tuple[object, ast.expr]] = enumerate(
+        shown.elts if not isinstance(shown, ast.Dict) else ()
+    )
+    if isinstance(shown, ast.Dict):
+        names = [getattr(one, "value", None) for one in shown.keys]
+        pairs = zip(names, shown.values, strict=True)
+    for name, value in pairs:
+        if wanted is not None and name == wanted:
+            where = program.module.scope_of(value)
+            yield from numbers(program, value, where, deep)
 
 
 def _field(

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers, ops
 
@@ -27,7 +28,8 @@ def is_island(
     asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]
 ) -> bool:
     """Whether a statement computes with nothing but operators of torch, of which none but the
-    `wanted` would be autocast: layers and functions in it would get what they do not expect.
+    `wanted` would be autocast, or gets anything but float32: layers and functions in it would get
+    what they do not expect.
     """
     scope = asked.inference.program.module.scope_of(statement)
     if not isinstance(statement, _SIMPLE) or not isinstance(
@@ -41,8 +43,28 @@ def is_island(
         if inner in wanted or inner in made:
             continue
         if is_lowered(asked, inner, scope):
-            return False
+            if not _gets_float32(asked, inner, scope):
+                return False
     return True
+
+
+def _gets_float32(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+    """Whether an operator or a layer of torch is given nothing but float32: as its weights are, so
+    that it computes there as it did before.
+    """
+    if isinstance(node, ast.BinOp):
+        given = [node.left, node.right]
+    elif isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        made = asked.inference.program.values.of(node.func, scope)
+        row = layers.layer(made.name)
+        if found is None and (row is None or row.role != "layer"):
+            return False
+        given = operands(found, node) if found is not None else node.args
+    else:
+        return False
+    facts = [asked.fact(one, scope) for one in given]
+    return bool(facts) and all(one.dtypes == DType.FLOAT for one in facts)
 
 
 def _made_for(asked: Asked, wanted: Collection[ast.AST]) -> list[ast.Call]:

@@ -71,6 +71,18 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.LShift: "bitwise_left_shift",
     ast.RShift: "bitwise_right_shift",
 }
+_OF_PYTHON = {
+    "operator.add": "add",
+    "operator.floordiv": "floor_divide",
+    "operator.matmul": "matmul",
+    "operator.mod": "remainder",
+    "operator.mul": "mul",
+    "operator.pow": "pow",
+    "operator.sub": "sub",
+    "operator.truediv": "div",
+}
+"""Functions of Python that are its symbols: of tensors and of numbers alike."""
+_ATEN = "torch.ops.aten."
 
 
 class Spelling(NamedTuple):
@@ -136,12 +148,30 @@ def function(canonical: str | None) -> Spelling | None:
     """Find the operator that a canonical name such as `torch.linalg.inv` calls."""
     if canonical is None:
         return None
+    if canonical.startswith(_ATEN):
+        return _of_aten(canonical.removeprefix(_ATEN).partition(".")[0])
     method = canonical.removeprefix("torch.Tensor.")
     return (
         _methods().get(method)
         if method != canonical
         else _functions().get(canonical)
     )
+
+
+def _of_aten(name: str) -> Spelling | None:
+    """`torch.ops.aten.div`, `torch.ops.aten.linear.default`"""
+    homes = ("torch", "torch.nn.functional")
+    found = (_functions().get(f"{home}.{name}") for home in homes)
+    known = next((one for one in found if one is not None), None)
+    if known is not None or name not in _methods():
+        return known
+    return Spelling(_methods()[name].op, "function")
+
+
+def of_python(canonical: str) -> Spelling | None:
+    """Find the operator behind `operator.truediv`, which says nothing of what it is given."""
+    name = _OF_PYTHON.get(canonical)
+    return None if name is None else Spelling(named(name), "function")
 
 
 def functions_matching(home: str, last: re.Pattern[str]) -> list[Spelling]:

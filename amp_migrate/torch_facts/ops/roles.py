@@ -13,6 +13,16 @@ SQUARES = ("pow", "square")
 """Squares, where the exponent is 2."""
 MIXES = ("add", "sub", "mul")
 """Arithmetic in which one large operand makes the result as large."""
+FILLED = {
+    "full": (1, "fill_value"),
+    "full_like": (1, "fill_value"),
+    "new_full": (2, "fill_value"),
+    "new_tensor": (1, "data"),
+    "tensor": (0, "data"),
+}
+"""Tensors that hold given numbers, and the argument that gives them."""
+ONES = ("ones", "ones_like", "new_ones")
+"""Tensors that are one throughout: a product with them adds up."""
 WAVES = ("sin", "cos")
 """Functions of angles, whose digits are lost where the angle is large."""
 DIAGONALS = ("diag", "diagonal", "linalg.diagonal")

@@ -1,0 +1,79 @@
+"""Sums that are spelled as products of matrices: `einsum("bct->bc", x)`, `einsum("bi,bi->b", p,
+y)`, `x @ ones`. `sum` would be computed in float32 under autocast, a product is computed in half,
+and nothing bounds how many terms it adds up.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.second_moments import (
+    factors,
+    kept_apart,
+    origins,
+)
+from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts.ops.roles import ONES
+
+_DEEP = 6
+
+
+def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """A product that only adds up."""
+    if not isinstance(node, ast.expr):
+        return
+    given = _summed(asked, node, scope) or _with_ones(asked, node, scope)
+    if given:
+        what = f"`{ast.unparse(node)}` adds up any number of terms"
+        yield from kept_apart(asked, node, given, scope, what)
+
+
+def _summed(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """What an `einsum` without a product of matrices adds up."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return []
+    found = spelled(asked.inference, node, scope)
+    if found is None or found.op.name != "einsum":
+        return []
+    return operands(found, node) if only_sums(node) else []
+
+
+def only_sums(einsum: ast.Call) -> bool:
+    """Whether no operand has an index of its own that the result keeps, and several indices, or
+    those of one operand, are summed over.
+    """
+    first = einsum.args[0] if einsum.args else None
+    text = first.value if isinstance(first, ast.Constant) else None
+    return isinstance(text, str) and _sums(text)
+
+
+def _sums(subscripts: str) -> bool:
+    given, arrow, kept = subscripts.replace(" ", "").partition("->")
+    if not arrow or "..." in subscripts:
+        return False
+    terms = [set(term) for term in given.split(",")]
+    summed = set.union(*terms) - set(kept)
+    shared = set.intersection(*terms)
+    own = any(term & set(kept) - shared for term in terms)
+    return bool(summed) and not own and (len(terms) == 1 or len(summed) > 1)
+
+
+def _with_ones(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """The sides of a product of matrices, one of which holds nothing but ones."""
+    sides = factors(asked, node, scope)
+    if len(sides) != 2 or not any(_is_of_ones(asked, s, scope) for s in sides):
+        return []
+    return sides
+
+
+def _is_of_ones(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+    names = [
+        found.op.name
+        for one, home in origins(asked, expr, scope, _DEEP)
+        if isinstance(one, ast.Call)
+        and (found := spelled(asked.inference, one, home)) is not None
+    ]
+    return bool(names) and set(names) <= set(ONES)
