@@ -17,6 +17,7 @@ from amp_migrate.checks._regions import (
 from amp_migrate.checks.loop_inside_autocast import spanned_step
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.rewrite.edits import Edit, InsertAfter, Template
 
 _TAIL = (
@@ -28,6 +29,7 @@ _TAIL = (
     EventKind.ZERO_GRAD,
     EventKind.CLIP,
 )
+_TRAINS = (EventKind.BACKWARD, EventKind.SCALER_STEP, EventKind.BARE_STEP)
 
 
 def tail_calls(
@@ -77,31 +79,38 @@ def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
     code = Code(program, region.node.body[-1])
     tail: list[ast.stmt] = []
     for statement in reversed(region.node.body):
-        if not any(code.is_event(statement, what) for what in _TAIL):
+        if not _is_of_tail(code, statement):
             break
         tail.insert(0, statement)
-    events = [
-        s
-        for s in region.node.body
-        if any(
-            code.is_event(s, w)
-            for w in (
-                EventKind.BACKWARD,
-                EventKind.SCALER_STEP,
-                EventKind.BARE_STEP,
-            )
-        )
-    ]
-    if (
-        not tail
-        or len(tail) == len(region.node.body)
-        or not set(events) <= set(tail)
-    ):
+    before = region.node.body[: len(region.node.body) - len(tail)]
+    if not before or any(_trains(program, one) for one in before):
         return None
     while tail and code.is_event(tail[0], EventKind.ZERO_GRAD):
         del tail[0]  # stays where it was
+    if not tail:
+        return None
     moved = tuple(Template("$0", (code.span(s),)) for s in tail)
     return (
         *(code.remove(s) for s in tail),
         InsertAfter(code.span(region.node), moved),
+    )
+
+
+def _is_of_tail(code: Code, statement: ast.stmt) -> bool:
+    """A call of the tail by itself, or a condition over nothing else: `if (i + 1) % 4 == 0: ...`"""
+    if isinstance(statement, ast.If):
+        tests = {type(node) for node in ast.walk(statement.test)}
+        inner = [*statement.body, *statement.orelse]
+        plain = tests.isdisjoint((ast.NamedExpr, ast.Await, ast.Yield))
+        return plain and all(_is_of_tail(code, one) for one in inner)
+    return any(code.is_event(statement, what) for what in _TAIL)
+
+
+def _trains(program: Program, statement: ast.stmt) -> bool:
+    """Whether a backward or a step stands anywhere in a statement."""
+    scope = program.module.scope_of(statement)
+    return any(
+        program.events.what(node, scope) in _TRAINS
+        for node in nodes_in(statement)
+        if isinstance(node, ast.Call)
     )

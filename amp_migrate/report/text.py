@@ -127,6 +127,7 @@ def closing(reports: Sequence[Report], unsafe: bool) -> str:
     """The last line: how much was found, how much is mended, how much can be."""
     findings = [finding for report in reports for finding in report.findings]
     applied = sum(len(report.applied) for report in reports)
+    tried = {left.finding for report in reports for left in report.left}
     if applied and not findings:
         return f"Fixed {applied:,}; nothing is left ({_many(len(reports), 'file')} looked at)."
     said = [f"fixed {applied:,}"] if applied else []
@@ -141,7 +142,7 @@ def closing(reports: Sequence[Report], unsafe: bool) -> str:
         text[0].upper()
         + text[1:]
         + f" ({_many(len(reports), 'file')} looked at)."
-        + _fixable(findings, unsafe)
+        + _fixable((one for one in findings if one not in tried), unsafe)
     )
 
 
