@@ -233,3 +233,27 @@ def test_a_switch_is_none_for_the_cpu() -> None:
     asked = Settings(device="cpu", dtype="auto", switch=Option("amp", "bfloat16"))
     (loop,) = migrate_text(PROGRAM, "a.py", asked).loops
     assert "--switch would choose among others" in str(loop.message)
+
+
+@pytest.mark.parametrize(
+    ("made", "entered"),
+    [
+        ('"cuda" if torch.cuda.is_available() else "cpu"', "torch.device(device)"),
+        ('torch.device("cuda" if torch.cuda.is_available() else "cpu")', "device"),
+    ],
+)
+def test_what_is_made_in_the_block_of_a_device_is_there(made: str, entered: str) -> None:
+    new = output(_entering(made, entered))
+    assert 'enabled=next(model.parameters()).device.type == "cuda")\n' in new
+
+
+def test_what_is_made_in_the_block_of_the_cpu_stays() -> None:
+    plain = _entering('"cpu"', "torch.device(device)")
+    assert [loop.reason for loop in migrate(plain).loops] == ["cpu-only"]
+
+
+def _entering(made: str, entered: str) -> str:
+    head, rest = PROGRAM.split("model = ")
+    body = "model = " + rest
+    block = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"{head}device = {made}\nwith {entered}:\n{block}"

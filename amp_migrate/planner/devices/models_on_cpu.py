@@ -14,12 +14,12 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.devices.cpu_batches import is_on_cpu, runs_on_cpu_alone
+from amp_migrate.planner.devices.default_devices import sets_default
 from amp_migrate.planner.devices.moves import DeviceUse, Move
 from amp_migrate.planner.devices.parameters_device import TrainedModels
 from amp_migrate.planner.loop import Loop, Stepper
 from amp_migrate.planner.steps.step_calls import StepCall
 from amp_migrate.torch_facts import layers
-from amp_migrate.torch_facts.devices import SETS_DEVICE
 from amp_migrate.torch_facts.layers import LAYER_DATA
 from amp_migrate.torch_facts.methods import LEAVES_MODULE
 
@@ -60,7 +60,7 @@ class ModelsOnCpu:
         return (
             made is not None
             and self.trained.owner(model, scope) is None
-            and not self._sets_default
+            and not sets_default(self.program)
             and all(self._leaves(one, made) for one in self._uses(model))
         )
 
@@ -79,7 +79,9 @@ class ModelsOnCpu:
         return None
 
     def _is_plain(self, leaf: ast.Name, scope: Scope) -> bool:
-        return not self._sets_default and is_on_cpu(self.program, leaf, scope)
+        return not sets_default(self.program) and is_on_cpu(
+            self.program, leaf, scope
+        )
 
     def of(self, loop: Loop) -> ast.expr | None:
         """A model that a loop trains, where all that it trains stay on the CPU."""
@@ -111,7 +113,7 @@ class ModelsOnCpu:
         return (
             made is not None
             and self.trained.owner(model, scope) is None
-            and not (self._sets_default or self.use.helped)
+            and not (sets_default(self.program) or self.use.helped)
             and all(
                 self._is_of_another(move, made) or self._is_apart(move, scope)
                 for move in self.use.moves
@@ -124,7 +126,7 @@ class ModelsOnCpu:
         made = self._made(model, scope)
         return (
             made is not None
-            and not self._sets_default
+            and not sets_default(self.program)
             and not any(
                 self.trained.is_moved(move, model, scope)
                 for move in self.use.moves
@@ -182,30 +184,6 @@ class ModelsOnCpu:
             if isinstance(node, (ast.Name, ast.Attribute))
             and isinstance(node.ctx, ast.Load)
             and self.program.canonical(node) is None
-        )
-
-    @property
-    def _sets_default(self) -> bool:
-        """Whether models may be made elsewhere than on the CPU without being told."""
-        return self.program.remembered(ModelsOnCpu, self._has_default)
-
-    def _has_default(self) -> bool:
-        for scope in self.program.module.scopes.values():
-            for call in scope.calls:
-                above = self.program.module.parents[call]
-                name = self.program.canonical(call.func)
-                if (
-                    name in SETS_DEVICE
-                    or isinstance(above, ast.withitem)
-                    and (name in ("torch.device", "torch.cuda.device"))
-                ):
-                    return True
-        return any(
-            isinstance(n, ast.withitem)
-            and self.use.devices.of(
-                n.context_expr, self.program.module.scope_of(n.context_expr)
-            ).is_device
-            for n in self.program.module.parents
         )
 
     def _is_of_another(self, move: Move, made: ast.Call) -> bool:

@@ -23,6 +23,7 @@ from amp_migrate.model.syntax.module import Module, Scope
 from amp_migrate.model.syntax.opposites import conjuncts, negated
 from amp_migrate.model.syntax.queries import names_in, nodes_in
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.planner.devices.default_devices import entered, may_be_cuda
 from amp_migrate.planner.devices.guards import guards_before
 from amp_migrate.planner.devices.loaded_values import is_loaded_in
 from amp_migrate.planner.devices.mover_methods import calls_of_mover
@@ -139,6 +140,8 @@ class DeviceUse:
         text = self.program.module.text
         if "cuda" not in text and "device" not in text:
             return False
+        if any(may_be_cuda(value) for value in entered(self.program)):
+            return True
         names = {self.program.canonical(c.func) or "" for c, _ in self._calls}
         return self._uses_cuda(names) or any(
             self._given_cuda(c, s) for c, s in self._calls
@@ -362,17 +365,12 @@ class DeviceUse:
         return any(self._may_be_cuda(expr, scope) for expr in given)
 
     def _prints(self, call: ast.Call) -> bool:
-        name = self.program.canonical(call.func) or ""
+        if self.program.canonical(call.func) == "torch.device":
+            return True
         if isinstance(call.func, ast.Name):
-            return (
-                call.func.id in ("print", "str", "repr", "format")
-                or name == "torch.device"
-            )
+            return call.func.id in ("print", "str", "repr", "format")
         last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        return (
-            last in ("info", "debug", "warning", "format", "write")
-            or name == "torch.device"
-        )
+        return last in ("info", "debug", "warning", "format", "write")
 
     def _may_be_cuda(self, expr: ast.expr, scope: Scope) -> bool:
         if isinstance(expr, ast.Constant):
@@ -380,10 +378,7 @@ class DeviceUse:
                 isinstance(expr.value, str)
                 and expr.value.partition(":")[0] == "cuda"
             )
-        value = self.devices.of(expr, scope)
-        return any(name.rstrip(":") == "cuda" for name in value.names) or (
-            value.is_device and not value.closed
-        )
+        return may_be_cuda(self.devices.of(expr, scope))
 
 
 def _is_main(test: ast.expr) -> bool:
