@@ -19,6 +19,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.tensors.spelling import given_to, operands, spelled
+from amp_migrate.model.values.index_uses import counts
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.half_safety.methods_of_makers import (
     methods_of_makers,
@@ -272,6 +273,8 @@ class Consumers:
             if name in _HOLDING:
                 return self.expose(call, scope, computed=computed)
             return name not in _ASKING and (name not in _SHOWING or computed)
+        if counts(self.program, given, scope):
+            return False
         found = spelled(self.asked.inference, call, scope)
         if found is not None:
             return self._operated(found, call, scope, computed)
@@ -363,7 +366,7 @@ def _parameter(
 ) -> str | None:
     """The name under which a function gets an argument of a call."""
     inner = home.scope(function)
-    bound = inner.takes_receiver and isinstance(call.func, ast.Attribute)
+    bound = inner.takes_receiver  # `compute(x)` of an object gives it, too
     for one in inner.parameters():
         if argument(call, inner, one.arg, bound) is given:
             return one.arg

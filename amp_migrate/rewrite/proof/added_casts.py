@@ -13,6 +13,7 @@ from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.values.index_uses import counts
+from amp_migrate.rewrite.proof.class_numbers import may_be_classes
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.doubles import Doubles
 from amp_migrate.rewrite.proof.receivers import receivers_of
@@ -62,6 +63,9 @@ class AddedCasts(RewrittenFile):
             return "it may be no floating-point tensor"
         if self._may_be_double(node, fact):
             return "it may be float64, which this would round"
+        is_open = fact.dtypes & DType.UNKNOWN
+        if is_open and may_be_classes(self.program, node, scope):
+            return "nothing shows whether it holds outputs, or the numbers of classes"
         if demands_of(self.program).demanded(node, scope):
             return None
         if fact.container or not fact.may_be_tensor:

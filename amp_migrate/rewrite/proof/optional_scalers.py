@@ -4,6 +4,7 @@ given gets it of every caller that steps.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
@@ -27,23 +28,28 @@ class OptionalScalers(RewrittenFile):
         return (
             any(map(self.forms.is_prologue, scope.body[:2]))
             and self._asks(scope, "scale")
-            and not any(self._asks(scope, name) for name in _STEPS)
+            and not self._asks(scope, *_STEPS)
         )
 
     def _without(self, function: Function) -> Iterator[Unproved]:
         for site in self.program.graph.sites(function):
-            given = [*site.call.args, *(k.value for k in site.call.keywords)]
-            if not any(map(self.forms.is_scaler, given)) and any(
-                self._asks(site.scope, name) for name in _STEPS
-            ):
+            if self._is_handed(site.call):
+                continue
+            if self._asks(site.scope, *_STEPS):
                 yield self.failure(
                     site.call,
                     f"`{function.name}` scales by a scaler of its own there, and another one steps",
                 )
 
-    def _asks(self, scope: Scope, method: str) -> bool:
+    def _is_handed(self, call: ast.Call) -> bool:
+        """Whether a call passes a scaler."""
+        given = [*call.args, *(k.value for k in call.keywords)]
+        return any(map(self.forms.is_scaler, given))
+
+    def _asks(self, scope: Scope, *methods: str) -> bool:
         """Whether a body calls a method of a scaler."""
-        return any(
-            self.forms.method(call, method, 1) is not None
-            for call in scope.calls
-        )
+        for call in scope.calls:
+            for method in methods:
+                if self.forms.method(call, method, 1) is not None:
+                    return True
+        return False
