@@ -114,18 +114,15 @@ def _is_own(module: Module, node: ast.AST) -> bool:
 
 def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
     """The gradient that a node gives other values."""
-    if (
-        isinstance(node, ast.Attribute)
-        and node.attr in GRADIENTS
-        and isinstance(node.ctx, ast.Store)
-    ):
+    gradient = _set(node)
+    if gradient is not None:
         parent = module.parents[node]
         value = getattr(parent, "value", None)
         if isinstance(parent, ast.AugAssign):
             scaled = isinstance(parent.op, (ast.Mult, ast.Div))
-            return None if scaled else node
-        multiple = gives_nothing(value) or is_own_multiple(module, node)
-        return None if multiple else node
+            return None if scaled else gradient
+        multiple = gives_nothing(value) or is_own_multiple(module, gradient)
+        return None if multiple else gradient
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -133,6 +130,15 @@ def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
     ):
         return _gradient(node.func.value)
     return _written_in_part(module, node)
+
+
+def _set(node: ast.AST) -> ast.Attribute | None:
+    """`p.grad` where it is set, or its values are: `p.grad.data = mean`."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    if not isinstance(node.ctx, ast.Store):
+        return None
+    return _gradient(node)
 
 
 def _written_in_part(module: Module, node: ast.AST) -> ast.Attribute | None:

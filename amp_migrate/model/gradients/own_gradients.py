@@ -62,9 +62,13 @@ def is_own_multiple(module: Module, written: ast.Attribute) -> bool:
     `p.grad = p.grad * coefficient`, `p.grad = torch.clamp(p.grad, -bound, bound)`.
     """
     owner = dotted_name(written.value)
+    statement = module.parents[written]
+    if isinstance(statement, ast.Attribute):
+        statement = module.parents[statement]
+    given = _operands(getattr(statement, "value", None))
     return owner is not None and any(
         _is_own_gradient(one, _Change(module, owner, module.scope_of(written)))
-        for one in _operands(getattr(module.parents[written], "value", None))
+        for one in given
     )
 
 
