@@ -104,6 +104,12 @@ APART = {
 }
 KEPT = {
     "named": "state = optimizer.state_dict()\ntorch.save(state, path)\n",
+    "named, and given back": (
+        "state = optimizer.state_dict()\n"
+        "torch.save(state, path)\n"
+        "optimizer.load_state_dict(state)\n"
+    ),
+    "given to another one": ("state = other.state_dict()\noptimizer.load_state_dict(state)\n"),
     "moved": (
         "state = {k: v for k, v in optimizer.state_dict().items()}\ntorch.save(state, path)\n"
     ),
@@ -113,6 +119,11 @@ READ = {
     "an entry of a name": 'state = optimizer.state_dict()\nprint(state["state"], state["lr"])\n',
     "keys": "print(optimizer.state_dict().keys())\n",
     "a loop over keys": "for key in optimizer.state_dict():\n    print(key)\n",
+    "changed and given back": (
+        "state = optimizer.state_dict()\n"
+        'state["param_groups"][0]["lr"] *= 0.5\n'
+        "optimizer.load_state_dict(state)\n"
+    ),
 }
 
 

@@ -79,3 +79,39 @@ def test_what_a_lambda_in_sight_runs_is_shown(tmp_path: Path) -> None:
     outcome = rewrite_program([main], Settings())[main].outcome
     assert [loop.status for loop in outcome.loops] == ["migrated"]
     assert not [note.message for note in outcome.notes if "in sight" in note.message]
+
+
+CRITERION = """\
+import torch
+import torch.nn.functional as F
+
+
+def train(net, loader, kind):
+    optimizer = torch.optim.Adam(net.parameters())
+    criterion = {criterion}
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(net(x.cuda()), y.cuda())
+        loss.backward()
+        optimizer.step()
+
+
+train(torch.nn.Linear(4, 1).cuda(), [], "mse")
+"""
+
+
+@pytest.mark.parametrize(
+    ("criterion", "told"),
+    [
+        ("F.binary_cross_entropy_with_logits", False),
+        ("torch.load(kind)", True),
+    ],
+)
+def test_an_operator_by_another_name_is_in_sight(
+    tmp_path: Path, criterion: str, told: bool
+) -> None:
+    file = tmp_path / "main.py"
+    file.write_text(CRITERION.format(criterion=criterion), encoding="utf-8")
+    outcome = rewrite_program([file], Settings())[file].outcome
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert any("what `criterion` runs" in n.message for n in outcome.notes) is told

@@ -147,19 +147,67 @@ def _is_state(made: ast.expr | None) -> bool:
 
 
 def is_only_read(program: Program, state: ast.expr) -> bool:
-    """Whether nothing but entries of a state is taken: `opt.state_dict()["param_groups"]`."""
+    """Whether nothing but entries of a state is taken, `opt.state_dict()["param_groups"]`, or it is
+    given back to what it was asked of: `opt.load_state_dict(state)`.
+    """
+    taken = _asked_of(state)
+    return _is_read(program, state, taken) or _given_back(program, state)
+
+
+def _is_read(program: Program, state: ast.expr, of: str | None) -> bool:
     above = program.module.parents[state]
     if isinstance(above, ast.Subscript):
         return above.value is state
     if isinstance(above, ast.Attribute):
         return above.attr in _PARTS
+    if isinstance(above, ast.Call):
+        return of is not None and of == _loader(above)
     if not isinstance(above, ast.Assign):
         return isinstance(above, ast.For)
-    target, scope = above.targets[0], program.module.scope_of(state)
-    if len(above.targets) > 1 or not isinstance(target, ast.Name):
+    reads = _reads_of(program, above)
+    return bool(reads) and all(_is_read(program, one, of) for one in reads)
+
+
+def _reads_of(program: Program, statement: ast.Assign) -> list[ast.Name]:
+    """Where the one variable is read that a statement sets."""
+    target = statement.targets[0]
+    if len(statement.targets) > 1 or not isinstance(target, ast.Name):
+        return []
+    scope = program.module.scope_of(target)
+    return list(_reads(program, target.id, scope))
+
+
+def _given_back(program: Program, load: ast.expr) -> bool:
+    """`opt.load_state_dict(state)` of nothing but what `opt.state_dict()` gave."""
+    owner = _loader(load)
+    given = load.args if isinstance(load, ast.Call) else ()
+    if owner is None or len(given) != 1:
         return False
-    reads = list(_reads(program, target.id, scope))
-    return bool(reads) and all(is_only_read(program, one) for one in reads)
+    made = [given[0]]
+    if isinstance(given[0], ast.Name):
+        found = program.reaching.at(given[0], given[0].id).bindings
+        values = [one.value for one in found if one.how == "assign"]
+        made = [one for one in values if one is not None]
+        if len(made) < len(found):
+            return False
+    return bool(made) and all(_asked_of(one) == owner for one in made)
+
+
+def _asked_of(state: ast.expr) -> str | None:
+    """`opt` of `opt.state_dict()`"""
+    return _owner(state, "state_dict")
+
+
+def _loader(load: ast.expr) -> str | None:
+    """`opt` of `opt.load_state_dict(state)`"""
+    return _owner(load, "load_state_dict")
+
+
+def _owner(call: ast.expr, method: str) -> str | None:
+    func = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or func.attr != method:
+        return None
+    return dotted_name(func.value)
 
 
 def entry_by_name(program: Program, state: ast.expr) -> ast.Dict | None:

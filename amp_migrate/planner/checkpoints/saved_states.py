@@ -33,7 +33,7 @@ from amp_migrate.rewrite.edits import (
     Template,
 )
 
-_LOCAL = "the scaler lives in the function that trains, so its state is not saved or loaded here"
+_LEFT = "so its state is not saved or loaded here"
 
 
 class Checkpoints:
@@ -186,7 +186,7 @@ class Checkpoints:
             return None
         if set(self.wiring.scalers.homes) - set(before.scalers.homes):
             self.wiring.restore(before)
-            self._note(call, _LOCAL)
+            self._note(call, self._out_of_reach())
             return None
         made = self.wiring.optional.get(id(scope.node))
         if is_idle(self.program, made, self.wiring.edits):
@@ -202,6 +202,16 @@ class Checkpoints:
             before.scalers.homes
         )  # places of constructions are the loops' to choose
         return name
+
+    def _out_of_reach(self) -> str:
+        """Where the scalers are that a scope does not see."""
+        homes = list(self.wiring.scalers.homes)
+        owners = [self.program.graph.class_around(one.scope) for one in homes]
+        first = owners[0] if owners else None
+        if first is None or not homes[0].attribute or len({*owners}) > 1:
+            return f"the scaler lives in the function that trains, {_LEFT}"
+        name = f"{homes[0].attribute}.{self.wiring.name}"
+        return f"the scaler is `{name}` of `{first.name}`, {_LEFT}"
 
     def _of_object(
         self, call: ast.Call, scope: Scope, holder: str

@@ -166,8 +166,14 @@ def _is_of_library(program: Program, func: ast.expr, scope: Scope) -> bool:
 
 
 def _is_of_project(program: Program, func: ast.expr, scope: Scope) -> bool:
-    """A function or class of another file, what a variable there stands for, or a module."""
+    """A function or class of another file, what a variable there stands for, or a module; what is
+    asked of one, too: `VAE.recon_loss`.
+    """
     if program.values.abroad(func, scope) is not None:
+        return True
+    if isinstance(func, ast.Attribute) and _is_of_project(
+        program, func.value, scope
+    ):
         return True
     dotted, imported = dotted_name(func), program.reaching.imported
     if imported.is_module(func, scope):

@@ -20,6 +20,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.tensors.spelling import kept_operator
 from amp_migrate.model.values.kinds import Kind, criterion_name
 from amp_migrate.planner.half_safety.reach import leads_to, reachable
 from amp_migrate.torch_facts import layers
@@ -84,6 +85,7 @@ def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
     return not (
         targets(program, call, scope)
         or _is_lambda(program, call.func, scope)
+        or kept_operator(program, call.func) is not None
         or any(leads_to(program, call, scope))
         or _is_of_library(program, call.func, scope)
     )
