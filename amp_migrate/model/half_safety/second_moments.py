@@ -17,7 +17,7 @@ from amp_migrate.model.syntax.module import Scope, returned, shallow
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts import layers
-from amp_migrate.torch_facts.ops import Spelling, products
+from amp_migrate.torch_facts.ops import Op, Spelling, products
 from amp_migrate.torch_facts.ops.roles import SQUARES
 
 _FLAT = ("view", "reshape", "flatten")
@@ -101,12 +101,20 @@ def kept_apart(
 
 def _is_lowered(asked: Asked, node: ast.expr, scope: Scope) -> bool:
     """Whether autocast casts the operands, whatever they are."""
-    found = (
-        spelled(asked.inference, node, scope)
-        if isinstance(node, ast.Call)
-        else None
-    )
-    return found is None or found.policy == "lower"
+    if not isinstance(node, ast.Call):
+        return True
+    found = spelled(asked.inference, node, scope)
+    if found is not None:
+        return found.policy == "lower"
+    op = _of_layer(asked, node, scope)
+    return op is None or op.policy == "lower"
+
+
+def _of_layer(asked: Asked, call: ast.Call, scope: Scope) -> Op | None:
+    """The operator of `nn.AvgPool2d(3, 1)(x)`."""
+    name = asked.inference.program.values.of(call.func, scope).name
+    row = layers.layer(name)
+    return row.op if row is not None else None
 
 
 def roots(asked: Asked, expr: ast.expr, scope: Scope) -> list[ast.expr]:
@@ -164,10 +172,9 @@ def _means(
 def _is_mean(asked: Asked, call: ast.Call, scope: Scope) -> bool:
     if spelled(asked.inference, call, scope) is not None:
         return _is_library_mean(asked, call, scope)
-    program = asked.inference.program
-    row = layers.layer(program.values.of(call.func, scope).name)
-    if row is not None and row.op is not None:
-        return row.op.policy == "lower" or row.op.name in _MEANS
+    op = _of_layer(asked, call, scope)
+    if op is not None:
+        return op.policy == "lower" or op.name in _MEANS
     return any(
         isinstance(one, ast.Call) and _is_library_mean(asked, one, where)
         for value, home in _given_back(asked, call, scope)

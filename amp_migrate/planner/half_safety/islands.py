@@ -12,8 +12,18 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import layers, ops
 
+_WITHOUT_PARAMETERS = (
+    one
+    for one in ops.normalization.ROWS
+    if one.policy == "keeps" and not one.float_parameters
+)
 _PLAIN = frozenset(
-    (*ops.pointwise.ROWS, *ops.reductions.ROWS, *ops.shapes.ROWS)
+    (
+        *ops.pointwise.ROWS,
+        *ops.reductions.ROWS,
+        *ops.shapes.ROWS,
+        *_WITHOUT_PARAMETERS,
+    )
 )
 _NUMBERS = frozenset(
     ("len", "int", "float", "bool", "range", "round", "abs", "str", "repr")
