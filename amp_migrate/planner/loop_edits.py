@@ -19,6 +19,7 @@ from amp_migrate.planner.regions.statement_runs import (
     Regions,
     receivers,
 )
+from amp_migrate.planner.regions.trained_after import trains_after
 from amp_migrate.planner.regions.weight_cache import loses_gradients
 from amp_migrate.planner.scaler_placement.given import given_in
 from amp_migrate.planner.scaler_placement.placement import Wiring
@@ -191,6 +192,10 @@ class LoopEdits:
                 for s in self.wiring.scalers.switches_for(scope)
             )
             enabled = f"{scaler}.is_enabled()" if switched else None
+            if not self.wiring.scalers.is_given(scope) and not trains_after(
+                self.program, scope, place
+            ):
+                enabled = here.enabled
         header = self.spellings.of(scope).autocast(
             here.device_type, enabled, prefix, cached=cached
         )

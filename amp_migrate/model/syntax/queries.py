@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from amp_migrate.model.syntax.child_nodes import PLAIN_FIELDS
 
@@ -137,3 +137,19 @@ def is_elif(statement: ast.stmt, parent: ast.AST) -> bool:
         parent.orelse == [statement]
         and statement.col_offset == parent.col_offset
     )
+
+
+_LEAVES = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
+
+
+def always_runs(
+    body: Iterable[ast.stmt], wanted: Callable[[ast.Call], bool]
+) -> bool:
+    """Whether one of some calls is a statement of a body, with nothing that may leave it before."""
+    for statement in body:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(call, ast.Call) and wanted(call):
+            return True
+        if any(isinstance(one, _LEAVES) for one in nodes_in(statement)):
+            return False
+    return False

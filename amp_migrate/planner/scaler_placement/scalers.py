@@ -147,9 +147,11 @@ class Scalers:
 
     def switches_for(self, scope: Scope) -> list[Switch]:
         """The switches of the scalers that `scope` may use."""
+        seen = self._seen_from(scope)
+        homes = self._homes_of(scope) or ([seen] if seen is not None else [])
         return [
             self._switch(home, *self.later.placed(home, anchor))
-            for home in self._homes_of(scope)
+            for home in homes
             for anchor in self.anchors.lasts(self.homes[home])
         ]
 
@@ -160,6 +162,10 @@ class Scalers:
             for home in self._homes_of(scope)
             for anchor in self.anchors.lasts(self.homes[home])
         ]
+
+    def is_given(self, scope: Scope) -> bool:
+        """Whether a scope, or one around it, is given a scaler or makes it: others only see one."""
+        return id(scope.node) in self.threaded or bool(self._homes_of(scope))
 
     def _homes_of(self, scope: Scope) -> list[Home]:
         here: Scope | None = scope
@@ -186,29 +192,35 @@ class Scalers:
 
     def visible(self, scope: Scope) -> str | None:
         """The scaler's name in `scope` if it can be read there without being passed."""
-        cls = self.program.graph.class_around(scope)
-        family = () if cls is None else self.program.graph.lineage(cls)
-        for home in [h for h in self.homes if not h.top]:
-            owner = self.program.graph.class_around(home.scope)
-            if home.attribute and (owner is cls or owner in family):
-                method = scope
-                while method.owner is None and method.parent is not None:
-                    method = method.parent
-                return (
-                    f"{method.self_name}.{self.name}"
-                    if method.self_name
-                    else None
-                )
-            here: Scope | None = scope
-            while here is not None and not home.attribute:
-                if here is home.scope:
-                    return self.name
-                here = here.parent
+        home = self._seen_from(scope)
+        if home is not None and home.attribute:
+            method = scope
+            while method.owner is None and method.parent is not None:
+                method = method.parent
+            owner = method.self_name
+            return f"{owner}.{self.name}" if owner else None
         own = (
             id(scope.node) in self.threaded
             or Home(scope, top=True) in self.homes
         )
-        return self.name if own else None
+        return self.name if own or home is not None else None
+
+    def _seen_from(self, scope: Scope) -> Home | None:
+        """Where a scaler is made that a scope reads as an attribute, or as an outer variable."""
+        cls = self.program.graph.class_around(scope)
+        family = () if cls is None else self.program.graph.lineage(cls)
+        for home in [h for h in self.homes if not h.top]:
+            if home.attribute:
+                owner = self.program.graph.class_around(home.scope)
+                if owner is cls or owner in family:
+                    return home
+                continue
+            here: Scope | None = scope
+            while here is not None:
+                if here is home.scope:
+                    return home
+                here = here.parent
+        return None
 
     def visible_at(self, site: CallSite) -> str | None:
         """The same at a call, where it has been made by then."""

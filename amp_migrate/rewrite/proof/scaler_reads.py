@@ -8,32 +8,17 @@ from collections.abc import Iterator, Sequence
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.step_values import is_value_used
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
-from amp_migrate.model.syntax.queries import calls_in, nodes_in
+from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.model.values.kinds import Kind
-from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+from amp_migrate.rewrite.proof.rewritten_file import Unproved
+from amp_migrate.rewrite.proof.trained_beside import TrainedBeside, leaves
 from amp_migrate.torch_facts.iteration import CHAIN
 from amp_migrate.torch_facts.methods import OF_MODULES
 
-_PERHAPS = (
-    ast.BoolOp,
-    ast.IfExp,
-    ast.Lambda,
-    ast.comprehension,
-    ast.GeneratorExp,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.Try,
-    ast.Match,
-)
-"""What may leave out what stands in it."""
 _PLAIN = ("list", "tuple", "filter", "dict", "len")
 
 
-class ScalerReads(RewrittenFile):
+class ScalerReads(TrainedBeside):
     """The scalers of a file, and their steps."""
 
     def scaler(self, node: ast.Name | ast.Attribute) -> Iterator[Unproved]:
@@ -49,7 +34,7 @@ class ScalerReads(RewrittenFile):
         if self._is_of_others(dotted, scope):
             yield self.failure(node, f"nothing sets `{dotted}` there")
             return
-        stepped = [c.args[0] for c in scope.calls if self._is_step(c)]
+        stepped = [c.args[0] for c in scope.calls if self.is_step(c)]
         stepped = stepped or list(self._handed_with(node, scope))
         names = [
             name for expr in stepped if (name := dotted_name(expr)) is not None
@@ -103,12 +88,12 @@ class ScalerReads(RewrittenFile):
         """The optimizers that the same call gets: `update(self.optimizer, loss, scaler=...)`, and
         those of such calls that run whenever a region does.
         """
-        around = set(self._conditions(node))
+        around = set(self.conditions(node))
         for call in scope.calls:
             given = [*call.args, *(one.value for one in call.keywords)]
             if any(map(self.forms.is_scaler, given)):
-                runs = around.issuperset(self._conditions(call))
-                if runs and not _leaves(scope, node, call):
+                runs = around.issuperset(self.conditions(call))
+                if runs and not leaves(scope, node, call):
                     yield from (one for one in given if self._steps(one, scope))
 
     def _steps(self, expr: ast.expr, scope: Scope) -> bool:
@@ -127,7 +112,7 @@ class ScalerReads(RewrittenFile):
             or scope.owner is None
             or not dotted.startswith(f"{scope.self_name}.")
             or self._has_value(node, dotted)
-            or self._trains_beside(node, scope)
+            or self.trains_beside(node, scope)
         ):
             return True
         sites = self.program.graph.sites(method)
@@ -157,7 +142,7 @@ class ScalerReads(RewrittenFile):
             if (
                 owner is not None
                 and not self.forms.is_scaler(func.value)
-                and self._is_sure(call, before)
+                and self.is_sure(call, before)
                 and self._is_made_beside(node, dotted, owner, is_asked=True)
             ):
                 return True
@@ -175,33 +160,6 @@ class ScalerReads(RewrittenFile):
                 found.update(block[: block.index(one)])
                 found.add(one)
         return found
-
-    def _is_sure(self, call: ast.Call, statements: set[ast.AST]) -> bool:
-        """Whether a call runs whenever one of some statements does."""
-        for one in self.program.module.ancestors(call):
-            if isinstance(one, _PERHAPS):
-                return False
-            if isinstance(one, ast.stmt):
-                return one in statements
-        return False
-
-    def _trains_beside(self, node: ast.expr, scope: Scope) -> bool:
-        """Whether a backward pass or a step runs whenever a node of the same body does."""
-        around = set(self._conditions(node))
-        return any(
-            isinstance(call.func, ast.Attribute)
-            and (call.func.attr == "backward" or self._is_step(call))
-            and around.issuperset(self._conditions(call))
-            for call in scope.calls
-        )
-
-    def _conditions(self, node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-        """The branches that a node stands in."""
-        here = node
-        for parent in self.program.module.ancestors(node):
-            if isinstance(parent, ast.If) and here is not parent.test:
-                yield parent, here in parent.body
-            here = parent
 
     def _has_value(self, scaler: ast.expr, dotted: str) -> bool:
         """Whether a scaler has a value by what leads to a read of it; those that follow were added,
@@ -245,11 +203,11 @@ class ScalerReads(RewrittenFile):
         """
         if self.is_bound(node, f"{optimizer}.zero_grad"):
             return True
-        around = set(self._conditions(node))
+        around = set(self.conditions(node))
         return any(
-            self._is_step(call)
+            self.is_step(call)
             and dotted_name(call.args[0]) == optimizer
-            and around.issuperset(self._conditions(call))
+            and around.issuperset(self.conditions(call))
             for call in self.program.module.scope_of(node).calls
         )
 
@@ -321,19 +279,6 @@ class ScalerReads(RewrittenFile):
         canonical = self.program.canonical(func) or ""
         return canonical.startswith("torch.") or canonical in CHAIN
 
-    def _is_step(self, call: ast.Call) -> bool:
-        func = call.func
-        steps = (
-            isinstance(func, ast.Attribute)
-            and func.attr == "step"
-            and bool(call.args)
-        )
-        return (
-            steps
-            and isinstance(func, ast.Attribute)
-            and self.forms.is_scaler(func.value)
-        )
-
     def unscaled(self) -> Iterator[Unproved]:
         """Of `[o.step() for o in optimizers]`, `o` has no value outside."""
         for node in self.file.nodes:
@@ -356,7 +301,7 @@ class ScalerReads(RewrittenFile):
     def step_values(self) -> Iterator[Unproved]:
         """`GradScaler.step` gives None where it skips a step, whatever the optimizer's would."""
         for node in self.file.nodes:
-            if isinstance(node, ast.Call) and self._is_step(node):
+            if isinstance(node, ast.Call) and self.is_step(node):
                 scope = self.program.module.scope_of(node)
                 if is_value_used(self.program, node, node.args[0], scope):
                     yield self.failure(
@@ -371,17 +316,6 @@ def _held_by(name: str) -> Iterator[str]:
     parts = name.split(".")
     first = min(2, len(parts))
     return (".".join(parts[:n]) for n in range(first, len(parts) + 1))
-
-
-def _leaves(scope: Scope, node: ast.expr, call: ast.Call) -> bool:
-    """Whether a body may return between the two, so that the one runs without the other: an
-    evaluation that shares the method.
-    """
-    return any(
-        isinstance(one, ast.Return) and node.lineno < one.lineno < call.lineno
-        for statement in scope.body
-        for one in nodes_in(statement)
-    )
 
 
 def _only_sets(
