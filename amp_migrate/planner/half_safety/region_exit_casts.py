@@ -19,6 +19,7 @@ from amp_migrate.planner.half_safety.numpy_casts import array_casts
 from amp_migrate.planner.half_safety.outputs_in_float import outputs_in_float
 from amp_migrate.planner.half_safety.reach import reachable
 from amp_migrate.planner.half_safety.second_models import mend_second_model
+from amp_migrate.planner.half_safety.unseen_makers import may_be_half
 from amp_migrate.planner.regions.loss_flow import flow_of
 
 _JUDGED = (ast.Assign, ast.AugAssign, ast.Assert, ast.If)
@@ -57,13 +58,28 @@ def casts_after(
     for node, where in _inner_first(program, nodes):
         if program.module.statement_of(node) in hazards.islands:
             continue  # judged when it was set apart
-        for expr in meets_float(program, node, where, hazards):
-            if _is_made_half(program, expr, where, hazards):
-                hazards.cast(expr)
+        _cast_operands(program, node, where, hazards)
         if isinstance(node, ast.Call) and where is scope:
             _mend_call(program, node, scope, hazards)
     outputs_in_float(program, scope, nodes, hazards)
     _same_dtypes(program, scope, late, hazards)
+
+
+def _cast_operands(
+    program: Program, node: ast.AST, scope: Scope, hazards: Hazards
+) -> None:
+    for expr in meets_float(program, node, scope, hazards):
+        perhaps = _runs_model(program, node, scope) and may_be_half(
+            program, expr, scope, hazards
+        )
+        if perhaps or _is_made_half(program, expr, scope, hazards):
+            hazards.cast(expr)
+
+
+def _runs_model(program: Program, node: ast.AST, scope: Scope) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    return program.values.is_model(node.func, scope)
 
 
 def _is_made_half(
