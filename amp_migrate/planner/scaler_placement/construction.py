@@ -21,6 +21,7 @@ from amp_migrate.model.syntax.queries import (
     calls_in,
     is_elif,
     names_in,
+    names_stored,
     nodes_in,
 )
 from amp_migrate.model.values.kinds import Kind
@@ -126,6 +127,7 @@ class Anchors:
             if (
                 len(branches) > 1
                 or is_elif(top, parent)
+                or self._stands_for_none(parent)
                 or (
                     others
                     and all(
@@ -136,6 +138,18 @@ class Anchors:
             ):
                 top = parent
         return top
+
+    def _stands_for_none(self, branch: ast.AST) -> bool:
+        """`if optimizer is None:` of a parameter, which the branch sets."""
+        test = branch.test if isinstance(branch, ast.If) else None
+        asked = test.left if isinstance(test, ast.Compare) else None
+        if not isinstance(asked, ast.Name) or not isinstance(branch, ast.If):
+            return False
+        assert isinstance(test, ast.Compare)
+        is_none = isinstance(test.ops[0], ast.Is) and not branch.orelse
+        scope = self.program.module.scope_of(branch)
+        given = {one.arg for one in scope.parameters()}
+        return is_none and asked.id in given & names_stored(branch)
 
     def _holds(self, around: ast.stmt, statement: ast.stmt) -> bool:
         return statement is around or any(

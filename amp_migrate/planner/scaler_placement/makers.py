@@ -41,6 +41,8 @@ def makers(
         if not is_none(b.value) and b.how != "augmented"
     ]
     bindings = _reaching(program, name, home, optimizers, bindings)
+    made = [b for b in bindings if b.how != "parameter"]
+    bindings = made or bindings  # callers give none where the body makes it
     bindings = [b for b in bindings if makes_it(program, b, name)] or bindings
     here = [b for b in bindings if program.module.scope_of(b.statement) is home]
     bindings = (

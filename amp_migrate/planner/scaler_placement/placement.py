@@ -19,6 +19,7 @@ from amp_migrate.planner.scaler_placement.callers import (
     callers_of,
     refuse_locked,
 )
+from amp_migrate.planner.scaler_placement.defaults import made_for_none
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import check_lifetimes
@@ -158,7 +159,8 @@ class Wiring:
         home = scope.lookup(next(iter(roots)).partition(".")[0])
         assert home is not None
         parameters = [n for n in roots if is_parameter(n, home)]
-        if parameters:
+        made = made_for_none(self.program, self.project, parameters, home)
+        if parameters and not made:
             return self._from_parameter(
                 list(roots), home, scope, optimizers, loops
             )
