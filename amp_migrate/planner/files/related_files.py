@@ -71,18 +71,20 @@ def company(
         if refusal.above and linked.issuperset(
             users
         ):  # they hand its object on
-            near = [*users, here]
-            found += [
-                file for user in near for file in project.imports.get(user, ())
-            ][:_MOST]
-            found += [
-                file
-                for home, name in made_by(scope, program)
-                for file in project.users(home, name)
-            ]
+            found += _beyond([*users, here], scope, program, project)
     if refusal.reason == "cpu-only":
         found += _of_movers(here, project)
     return [file for file in dict.fromkeys(found) if file not in linked]
+
+
+def _beyond(
+    near: list[str], scope: Scope, program: Program, project: Project
+) -> Iterator[str]:
+    """What the users of a scope import, and who uses what makes its objects."""
+    more = [file for user in near for file in project.imports.get(user, ())]
+    yield from more[:_MOST]
+    for home, name in made_by(scope, program):
+        yield from project.users(home, name)
 
 
 def _told_of(refusal: Refusal, scope: Scope, program: Program) -> set[Scope]:

@@ -13,17 +13,28 @@ from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.scaler_placement.callers import callers_of
 from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.scaler_placement.optional import given_at
+from amp_migrate.planner.scaler_placement.sources import is_parameter
 from amp_migrate.project.module_graph import Project
 
 
-def made_for_none(
+def given_by_callers(
+    program: Program, project: Project, names: list[str], home: Scope
+) -> bool:
+    """Whether one of some optimizers is a parameter of a function, and some call may give it."""
+    parameters = [name for name in names if is_parameter(name, home)]
+    return bool(parameters) and not _made_for_none(
+        program, project, parameters, home
+    )
+
+
+def _made_for_none(
     program: Program, project: Project, names: list[str], home: Scope
 ) -> bool:
     """Whether a function makes each of some optimizers itself, since it is given none by any call:
     all of its callers are in sight, and leave them out.
     """
     function = home.node
-    if not names or not isinstance(function, FUNCTIONS):
+    if not isinstance(function, FUNCTIONS):
         return False
     if not all(_is_made(program, name, home) for name in names):
         return False

@@ -19,7 +19,9 @@ from amp_migrate.planner.scaler_placement.callers import (
     callers_of,
     refuse_locked,
 )
-from amp_migrate.planner.scaler_placement.defaults import made_for_none
+from amp_migrate.planner.scaler_placement.defaults import (
+    given_by_callers,
+)
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import check_lifetimes
@@ -42,7 +44,6 @@ from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import (
     are_made_here,
     held_by,
-    is_parameter,
     key_writes,
     sources_of,
 )
@@ -158,9 +159,7 @@ class Wiring:
             return self._attribute_home(list(roots), scope)
         home = scope.lookup(next(iter(roots)).partition(".")[0])
         assert home is not None
-        parameters = [n for n in roots if is_parameter(n, home)]
-        made = made_for_none(self.program, self.project, parameters, home)
-        if parameters and not made:
+        if given_by_callers(self.program, self.project, list(roots), home):
             return self._from_parameter(
                 list(roots), home, scope, optimizers, loops
             )

@@ -249,17 +249,17 @@ class SwitchFinder:
             self.unresolved[scope] = None
         if told is not None and not all(map(self._follows_cuda, moves)):
             return told, None
-        batches = own_batches(self.program, self.use.moves, scope)
-        found = next(self._found(batches, here), None) if batches else None
-        if found is not None:
-            return found, None
         unread = (
             m
             for m in moves
             if not self._follows_cuda(m)
             if m.device is None or not asked_of_tensor(self.program, m.device)
         )
-        return asked, next(unread, None)
+        move = next(unread, None)
+        batches = own_batches(self.program, self.use.moves, scope)
+        if move is not None and batches:
+            found = next(self._found(batches, here), None)
+        return (asked, move) if found is None else (found, None)
 
     def _beyond(self, move: Move, here: ReadingPlace) -> Move:
         """A move without the conditions that the place stands under as well."""
