@@ -5,6 +5,7 @@ functions in sight.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable
 from copy import copy
 
@@ -24,6 +25,7 @@ from amp_migrate.protocol.paths import merged as joined
 from amp_migrate.protocol.relevance import Relevance
 from amp_migrate.protocol.returns import assigned, returned, without_returns
 from amp_migrate.protocol.summaries import RETURN, Summaries
+from amp_migrate.protocol.tries import is_try, is_unscaling
 from amp_migrate.protocol.values import Evaluation
 
 LIMIT = 80
@@ -123,7 +125,7 @@ class Explorer:
                 return self._with(statement, paths, frame)
             case ast.Match():
                 return self._match(statement, paths, frame)
-        if _is_try(statement):
+        if is_try(statement):
             return self._try(statement, paths, frame)
         loop = self.comprehensions.loop(statement)
         if loop is not None and self.relevance.nodes(loop.body[0], frame.scope):
@@ -276,9 +278,13 @@ class Explorer:
     def _try(
         self, statement: ast.stmt, paths: list[Path], frame: Frame
     ) -> Ends:
-        """Handlers run from the state in which the `try` began: what failed did not happen."""
-        assert _is_try(statement)
-        ends = self.block(statement.body, paths, frame)  # type: ignore[attr-defined]
+        """Handlers run from where the `try` began, or behind an `unscale_` that comes first."""
+        assert is_try(statement)
+        body = statement.body  # type: ignore[attr-defined]
+        first = [*itertools.takewhile(is_unscaling, body)]
+        if first:
+            paths = self.merged(self.block(first, paths, frame).next)
+        ends = self.block(body[len(first) :], paths, frame)
         ends = self._then(ends, statement.orelse, frame)  # type: ignore[attr-defined]
         for handler in statement.handlers:  # type: ignore[attr-defined]
             inner = self.block(handler.body, paths, frame)
@@ -391,8 +397,3 @@ class Explorer:
             )
             self.calls.summaries.put(entry.key, after)
         return [self.calls.back(entry, one) for one in after]
-
-
-def _is_try(statement: ast.stmt) -> bool:
-    is_star = type(statement).__name__ == "TryStar"  # not before Python 3.11
-    return is_star or isinstance(statement, ast.Try)

@@ -110,6 +110,7 @@ def _qualname(loop: tuple[str, ...]) -> str:
 
 
 TOLD = {
+    "No inf checks were recorded for this optimizer",
     "amp-migrate lint",
     "deepspeed.ops.adam.DeepSpeedCPUAdam",
     "scaler",
