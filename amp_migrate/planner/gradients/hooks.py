@@ -13,9 +13,10 @@ from amp_migrate.model.gradients.recording_hooks import (
     is_read,
     kept_by_hook,
 )
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Scope
-from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import names_in, nodes_in
 from amp_migrate.planner.files.vicinity import (
     callers_of_scope,
     files_near,
@@ -110,8 +111,45 @@ def _seeing(program: Program, scope: Scope) -> Iterator[tuple[ast.Call, str]]:
             and not is_linear_hook(program, call, scope)
             and not asks_for_nan(program, call, scope)
             and not is_blind(program, call, scope)
+            and not _is_caught(program, call)
         ):
             yield call, why
+
+
+def _is_caught(program: Program, call: ast.Call) -> bool:
+    """Whether the error of a clip that asks for finite gradients goes to a handler which goes on:
+    the scaler skips that step.
+    """
+    if isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "register_hook",
+        *BACKWARD_HOOKS,
+    ):
+        return False
+    inner: ast.AST = call
+    for above in program.module.ancestors(call):
+        if isinstance(above, FUNCTIONS):
+            return False
+        if isinstance(above, ast.Try) and any(
+            inner is one for one in above.body
+        ):
+            return any(map(_goes_on, above.handlers))
+        inner = above
+    return False
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    """`except RuntimeError:`, and no `raise` or `exit()` in it."""
+    caught = handler.type is None or bool(names_in(handler.type) & _CAUGHT)
+    return caught and not any(
+        isinstance(node, (ast.Raise, ast.Return))
+        or isinstance(node, ast.Call)
+        and "exit" in (dotted_name(node.func) or "")
+        for statement in handler.body
+        for node in nodes_in(statement)
+    )
+
+
+_CAUGHT = {"RuntimeError", "Exception", "BaseException"}
 
 
 def _sees_scaled(call: ast.Call) -> str | None:
