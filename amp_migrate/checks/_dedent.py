@@ -99,7 +99,7 @@ def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
 def _is_of_tail(code: Code, statement: ast.stmt) -> bool:
     """A call of the tail by itself, or a condition over nothing else: `if (i + 1) % 4 == 0: ...`"""
     if isinstance(statement, ast.If):
-        tests = {type(node) for node in ast.walk(statement.test)}
+        tests = {type(node) for node in nodes_in(statement.test)}
         inner = [*statement.body, *statement.orelse]
         plain = tests.isdisjoint((ast.NamedExpr, ast.Await, ast.Yield))
         return plain and all(_is_of_tail(code, one) for one in inner)

@@ -239,8 +239,7 @@ def check_optimizers(
             raise Refusal(
                 "optimizer-not-in-sight",
                 call,
-                f"nothing in {what_was_read(program)} shows what "
-                f"`{ast.unparse(call.func.value)}` is or where it is made",
+                _why_unseen(program, call.func.value),
                 files=_of_holder(program, call.func.value, scope),
             )
         _refuse_given_back(program, call, call.func.value, scope)
@@ -257,6 +256,23 @@ def _refuse_given_back(
             f"`{ast.unparse(made.func)}` ({place_of(program, made)}) is handed the "
             "optimizer, and nothing in sight shows what it gives back for it",
         )
+
+
+def _why_unseen(program: Program, expr: ast.expr) -> str:
+    """What an optimizer is taken from that nobody followed, `net, opt = state`; else what is said
+    where nothing sets it.
+    """
+    name, dotted = ast.unparse(expr), dotted_name(expr)
+    bindings = program.reaching.at(expr, dotted).bindings if dotted else ()
+    taken = [one for one in bindings if one.index is not None and one.value]
+    if taken and len(taken) == len(bindings) and taken[0].value is not None:
+        source = f"`{ast.unparse(taken[0].value)}`"
+        where = place_of(program, taken[0].statement)
+        return (
+            f"`{name}` is a part of {source} ({where}), which was not followed to what makes it: "
+            "hand on the optimizer by itself"
+        )
+    return f"nothing in {what_was_read(program)} shows what `{name}` is or where it is made"
 
 
 def _refuse_wrapper(

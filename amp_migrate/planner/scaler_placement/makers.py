@@ -11,7 +11,9 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
     Binding,
+    Function,
     Scope,
+    is_abstract,
     returned,
 )
 from amp_migrate.model.syntax.queries import calls_in
@@ -266,27 +268,56 @@ def _behind_property(
     method = program.graph.method(cls, name)
     if method is None or not is_property(method):
         return name
+    methods = _filled_in(program, cls, method)
+    stored = {_stored(program, one) for one in methods}
+    if len(stored) == 1 and (only := stored.pop()):
+        return only
+    lazy = any(_makes_it(program, one) for one in methods)
+    what = "hands out what is no attribute of the object itself"
+    remedy = "keep the optimizer in one"
+    if lazy:
+        what = "makes the optimizer when it is first read"
+        remedy = "make it where the object is made"
+    raise Refusal(
+        "optimizer-not-in-sight",
+        scope.node,
+        f"`self.{name}` is a property that {what} (line {methods[0].lineno}): {remedy}",
+    )
+
+
+def _filled_in(
+    program: Program, cls: ast.ClassDef, method: Function
+) -> list[Function]:
+    """A property; of an abstract one, what the heirs make of it."""
+    if not is_abstract(method):
+        return [method]
+    found = [
+        program.graph.method(one, method.name)
+        for one in program.graph.heirs(cls)
+    ]
+    own = [one for one in found if one is not None and not is_abstract(one)]
+    return list(dict.fromkeys(own)) or [method]
+
+
+def _stored(program: Program, method: Function) -> str | None:
+    """The attribute of the object that a property hands out."""
+    names = {dotted_name(value) or "" for value in returned(method)}
+    head, _, rest = names.pop().partition(".") if len(names) == 1 else ("",) * 3
+    plain = head == program.scope(method).self_name and "." not in rest
+    return rest if plain and rest and not _makes_it(program, method) else None
+
+
+def _makes_it(program: Program, method: Function) -> bool:
+    """Whether a property sets what it hands out."""
     inner = program.scope(method)
-    stored = {dotted_name(value) or "" for value in returned(method)}
-    only = stored.pop().partition(".") if len(stored) == 1 else ("", "", "")
+    names = {dotted_name(value) or "" for value in returned(method)}
+    rest = names.pop().partition(".")[2] if len(names) == 1 else ""
     made = (
-        inner.owner.bindings.get(f"self.{only[2]}", [])
+        inner.owner.bindings.get(f"self.{rest}", [])
         if inner.owner is not None
         else []
     )
-    lazy = any(program.module.scope_of(b.statement) is inner for b in made)
-    if only[0] != inner.self_name or "." in only[2] or lazy:
-        what = "makes the optimizer when it is first read"
-        remedy = "make it where the object is made"
-        if not lazy:
-            what = "hands out what is no attribute of the object itself"
-            remedy = "keep the optimizer in one"
-        raise Refusal(
-            "optimizer-not-in-sight",
-            scope.node,
-            f"`self.{name}` is a property that {what} (line {method.lineno}): {remedy}",
-        )
-    return only[2]
+    return any(program.module.scope_of(b.statement) is inner for b in made)
 
 
 def _sets(program: Program, cls: ast.ClassDef, attribute: str) -> list[Binding]:

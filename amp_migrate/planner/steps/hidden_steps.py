@@ -1,4 +1,6 @@
-"""Steps that no call of a loop shows: in a lambda that has a name, in a hook of backward."""
+"""Steps that no call of a loop shows: in a lambda that has a name, behind a name for the method,
+in a hook of backward.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,13 @@ def hidden_step(program: Program, group: Group) -> Refusal | None:
                     node,
                     f"{what} steps in a lambda: step in a statement of the loop, or in a function",
                 )
+            kept = _kept_step(program, node, group.scope)
+            if kept is not None:
+                return Refusal(
+                    "step-elsewhere",
+                    node,
+                    f"`{ast.unparse(node)}` runs {kept}: call the step of the optimizer itself",
+                )
     hook = next(_hooks_that_step(program, group.scope), None)
     if hook is None:
         return None
@@ -51,6 +60,27 @@ def _in_lambda(
     inner = (n for body in bodies for n in nodes_in(body))
     calls = (one for one in inner if isinstance(one, ast.Call))
     return next((one for one in calls if _steps(program, one, scope)), None)
+
+
+def _kept_step(program: Program, node: ast.AST, scope: Scope) -> str | None:
+    """`take()` of `take = optimizer.step`, and `torch.optim.SGD.step(optimizer)`."""
+    if not isinstance(node, ast.Call):
+        return None
+    canonical = program.canonical(node.func) or ""
+    if canonical.startswith("torch.optim.") and canonical.endswith(".step"):
+        return "the step of an optimizer that it is given"
+    dotted = dotted_name(node.func)
+    bindings = program.reaching.at(node.func, dotted).bindings if dotted else ()
+    for one in bindings:
+        value = one.value
+        if one.index is not None and isinstance(value, (ast.Tuple, ast.List)):
+            value = (
+                value.elts[one.index] if one.index < len(value.elts) else None
+            )
+        if isinstance(value, ast.Attribute) and value.attr == "step":
+            if program.effects.is_optimizer(value.value, scope):
+                return f"`{ast.unparse(value)}` ({place_of(program, value)})"
+    return None
 
 
 def _steps(program: Program, call: ast.Call, scope: Scope) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.step_values import is_value_used
-from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
 from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.model.values.call_values import is_property
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.rewritten_file import Unproved
 from amp_migrate.rewrite.proof.trained_beside import TrainedBeside, leaves
@@ -56,6 +57,7 @@ class ScalerReads(TrainedBeside):
                 )
             return
         held = {one for name in names for one in _held_by(name)}
+        held.update(one for name in names for one in self._stored(name, scope))
         if any(self._is_made_beside(node, dotted, name) for name in held):
             return
         yield self.failure(node, f"`{dotted}` may have no value there")
@@ -83,6 +85,18 @@ class ScalerReads(TrainedBeside):
         return bool(setters) and all(
             name == key and node not in family for node, name in setters
         )
+
+    def _stored(self, name: str, scope: Scope) -> Iterator[str]:
+        """`self._optimizer`, which a property `self.optimizer` hands out, here or in the heirs."""
+        graph, (holder, _, last) = self.program.graph, name.rpartition(".")
+        cls = graph.class_around(scope)
+        if cls is None or holder != scope.self_name:
+            return
+        methods = {graph.method(heir, last) for heir in graph.heirs(cls)}
+        for method in methods - {None}:
+            if method is not None and is_property(method):
+                for value in returned(method):
+                    yield from [d] if (d := dotted_name(value)) else []
 
     def _handed_with(self, node: ast.expr, scope: Scope) -> Iterator[ast.expr]:
         """The optimizers that the same call gets: `update(self.optimizer, loss, scaler=...)`, and
