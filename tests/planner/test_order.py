@@ -44,3 +44,9 @@ def test_an_optimizer_inside_the_loop_around() -> None:
 
 def test_the_optimizer_first() -> None:
     assert status(f"{HEAD}{STEPS}{OPTIMIZER}\n{STEPS}") == [("migrated", None)] * 2
+
+
+def test_a_step_above_what_makes_its_optimizer() -> None:
+    outcome = migrate_text(f"{MODEL}\n{STEPS}{OPTIMIZER}\n", "train.py", Settings())
+    assert [(one.status, one.reason) for one in outcome.loops] == [("refused", "unsupported-shape")]
+    assert "stands above what makes its optimizer" in str(outcome.loops[0].message)

@@ -30,12 +30,26 @@ def check_order(
         return
     first = min(_index(program, scope, anchor) for anchor in anchors)
     for call in backwards:
-        if _index(program, scope, call) < first:
-            message = (
-                "this backward runs before any optimizer is made: its parameters are "
-                "updated by hand"
+        at = _index(program, scope, call)
+        if at >= first:
+            continue
+        stepped = [
+            one
+            for one in program.effects.steps(scope)
+            if _index(program, scope, one) == at
+        ]
+        if stepped:
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"`{ast.unparse(stepped[0])}` stands above what makes its optimizer (line "
+                f"{anchors[0].lineno}), and a scaler would be made there: put what trains below it",
             )
-            raise Refusal("step-elsewhere", call, message)
+        message = (
+            "this backward runs before any optimizer is made: its parameters are "
+            "updated by hand"
+        )
+        raise Refusal("step-elsewhere", call, message)
 
 
 def _index(program: Program, scope: Scope, node: ast.AST) -> int:
