@@ -22,6 +22,8 @@ _TOGETHER = ("enumerate", "zip", "reversed", "tqdm")
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """`total = total + h`, `state += dt * f(state)` in a loop of many turns."""
+    if isinstance(node, ast.Call):
+        yield from _of_rows(asked, node, scope)
     if not isinstance(node, (ast.Assign, ast.AugAssign)):
         return
     name, added = _addition(node)
@@ -37,6 +39,18 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         f"`{name}` adds up many terms in half precision, which loses the small"
     )
     yield Hazard("loses-precision", node, tuple(begins) or (added,), message)
+
+
+def _of_rows(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
+    """`sum(energies)`: Python adds up the rows of a tensor one by one, in its dtype."""
+    func = call.func
+    if not isinstance(func, ast.Name) or func.id != "sum" or not call.args:
+        return
+    rows = call.args[0]
+    fact = asked.fact(rows, scope)
+    if scope.lookup(func.id) is None and fact.seen_half and not fact.container:
+        message = f"`{ast.unparse(call)}` adds up any number of rows in half precision"
+        yield Hazard("loses-precision", call, (rows,), message)
 
 
 def _addition(

@@ -14,9 +14,10 @@ from amp_migrate.model.half_safety.second_moments import (
     kept_apart,
     origins,
 )
+from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.torch_facts.ops.roles import ONES
+from amp_migrate.torch_facts.ops.roles import ADDS_AT, ONES
 
 _DEEP = 6
 
@@ -29,6 +30,23 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if given:
         what = f"`{ast.unparse(node)}` adds up any number of terms"
         yield from kept_apart(asked, node, given, scope, what)
+
+
+def counts(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`count.index_add_(0, index, ones)`: in half precision a count stands still at 2048, where one
+    more is less than half a step.
+    """
+    if not isinstance(node, ast.Call):
+        return
+    found = spelled(asked.inference, node, scope)
+    if found is None or found.op.name not in ADDS_AT:
+        return
+    pair = written(node, found)
+    if pair is None or not asked.fact(pair[1], scope).seen_half:
+        return
+    if _is_of_ones(asked, pair[1], scope, whole=False):
+        message = f"`{ast.unparse(pair[1])}` may be ones that are counted in half precision"
+        yield Hazard("loses-precision", node, (pair[1],), message)
 
 
 def _summed(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
@@ -69,11 +87,15 @@ def _with_ones(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
     return sides
 
 
-def _is_of_ones(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
+def _is_of_ones(
+    asked: Asked, expr: ast.expr, scope: Scope, *, whole: bool = True
+) -> bool:
+    """Whether all that a value may be, or some of it, holds nothing but ones."""
     names = [
         found.op.name
         for one, home in origins(asked, expr, scope, _DEEP)
         if isinstance(one, ast.Call)
         and (found := spelled(asked.inference, one, home)) is not None
     ]
-    return bool(names) and set(names) <= set(ONES)
+    ones = [name in ONES for name in names]
+    return bool(ones) and (all(ones) if whole else any(ones))

@@ -21,6 +21,8 @@ FILLED = {
     "tensor": (0, "data"),
 }
 """Tensors that hold given numbers, and the argument that gives them."""
+ADDS_AT = ("index_add", "scatter_add")
+"""What adds up the values of one place."""
 ONES = ("ones", "ones_like", "new_ones")
 """Tensors that are one throughout: a product with them adds up."""
 WAVES = ("sin", "cos")
