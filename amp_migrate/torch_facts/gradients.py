@@ -90,3 +90,7 @@ CUTS = frozenset(
     """.split()
 )
 """Methods whose result has no gradient."""
+BEGINS_GRAPH = frozenset(
+    "torch.tensor torch.autograd.Variable torch.nn.Parameter".split()
+)
+"""What makes a leaf of a tensor, whatever that was computed from."""

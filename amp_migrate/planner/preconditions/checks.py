@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from amp_migrate.model.gradients.own_graphs import begins_graph
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
@@ -23,7 +24,7 @@ from amp_migrate.planner.preconditions.already_half import refuse_half
 from amp_migrate.planner.preconditions.anomaly_detection import (
     refuse_anomaly_detection,
 )
-from amp_migrate.planner.refusal import Refusal, Skip
+from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.regions.forwards_that_train import refuse_forward
 from amp_migrate.project.module_graph import Project
 
@@ -231,7 +232,22 @@ def screen_training(
         )
     for call in backwards if scaled else ():
         refuse_vector(program, call, scope)
+        _refuse_own_graph(program, call, scope)
     return marked
+
+
+def _refuse_own_graph(program: Program, call: ast.Call, scope: Scope) -> None:
+    """Raise Refusal where a loss is made a leaf before its backward."""
+    leaf = begins_graph(program, call, scope)
+    if leaf is None:
+        return
+    raise Refusal(
+        "step-without-gradients",
+        call,
+        f"`{ast.unparse(leaf)}` ({place_of(program, leaf)}) keeps the loss and not what it was "
+        "computed from: this backward gives no parameter a gradient, and the optimizer's step does "
+        "nothing, where GradScaler.step raises",
+    )
 
 
 def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
