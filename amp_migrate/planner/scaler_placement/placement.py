@@ -25,10 +25,7 @@ from amp_migrate.planner.scaler_placement.defaults import (
 from amp_migrate.planner.scaler_placement.epochs import Epochs
 from amp_migrate.planner.scaler_placement.homes import Home
 from amp_migrate.planner.scaler_placement.lifetimes import check_lifetimes
-from amp_migrate.planner.scaler_placement.makers import (
-    attribute_makers,
-    makers,
-)
+from amp_migrate.planner.scaler_placement.makers import attribute_makers, makers
 from amp_migrate.planner.scaler_placement.optional import (
     Optional,
     called_without,
@@ -39,6 +36,7 @@ from amp_migrate.planner.scaler_placement.optional import (
     passes_none,
     refuse_idle,
 )
+from amp_migrate.planner.scaler_placement.own_methods import kept_beside
 from amp_migrate.planner.scaler_placement.roots import place_of_root
 from amp_migrate.planner.scaler_placement.scalers import Scalers
 from amp_migrate.planner.scaler_placement.sources import (
@@ -50,11 +48,7 @@ from amp_migrate.planner.scaler_placement.sources import (
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.planner.switch.amp_switch import SwitchFinder
 from amp_migrate.project.module_graph import Project
-from amp_migrate.rewrite.edits import (
-    AddArgument,
-    AddParameter,
-    Edit,
-)
+from amp_migrate.rewrite.edits import AddArgument, AddParameter, Edit
 
 
 @dataclass
@@ -260,6 +254,9 @@ class Wiring:
             if own is None or own.found(home, top) is not None:
                 self.scalers.make(Home(home, top=True), [top], scope)
                 return self.name
+        kept = kept_beside(self, function, names) if home is scope else None
+        if kept is not None:
+            return kept
         self.thread(function, names)
         if loops:
             called = self.optional.get(id(function))

@@ -165,7 +165,10 @@ class Scalers:
 
     def is_given(self, scope: Scope) -> bool:
         """Whether a scope, or one around it, is given a scaler or makes it: others only see one."""
-        return id(scope.node) in self.threaded or bool(self._homes_of(scope))
+        here: Scope | None = scope
+        while here is not None and id(here.node) not in self.threaded:
+            here = here.parent
+        return here is not None or bool(self._homes_of(scope))
 
     def _homes_of(self, scope: Scope) -> list[Home]:
         here: Scope | None = scope
