@@ -13,7 +13,6 @@ OPEN_ATTACKS: dict[str, str] = {}
 
 OPEN_CROSSINGS = {
     "moved_and_back-": "a model that is moved to a device, and back to the CPU at once",
-    "closure_nonlocal-": "functions that a function gives back together",
 }
 """Parts of the names of programs of crossings that still come out wrong."""
 

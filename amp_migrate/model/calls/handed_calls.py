@@ -32,8 +32,9 @@ def handed_calls(graph: CallGraph, function: Function) -> Iterator[CallSite]:
         if not is_method or _is_own(node, scope):
             for call in _through(graph, node, scope):
                 yield CallSite(call, scope, bound=is_method)
-        if isinstance(graph.module.parents[node], ast.Return):
-            for name, home in _given_back(graph, scope):
+        returned, place = _returned(graph, node)
+        if returned:
+            for name, home in _given_back(graph, scope, place):
                 yield from _called_by(graph, name, home)
 
 
@@ -44,15 +45,28 @@ def all_followed(graph: CallGraph, function: Function) -> bool:
     )
 
 
-def _given_back(graph: CallGraph, scope: Scope) -> Iterator[tuple[str, Scope]]:
-    """The variables that get what a factory returns: `step = make_step(model)`."""
+def _returned(graph: CallGraph, node: ast.expr) -> tuple[bool, int | None]:
+    """Whether a function is given back, and at which place of several: `return put, get`."""
+    above = graph.module.parents[node]
+    if isinstance(above, ast.Tuple):
+        place = above.elts.index(node)
+        return isinstance(graph.module.parents[above], ast.Return), place
+    return isinstance(above, ast.Return), None
+
+
+def _given_back(
+    graph: CallGraph, scope: Scope, place: int | None = None
+) -> Iterator[tuple[str, Scope]]:
+    """The variables that get what a factory returns, or what it does at a place of several: `step =
+    make_step(model)`, `put, get = keeper()`.
+    """
     factory = scope.node
     if not isinstance(factory, FUNCTIONS) or scope.owner is not None:
         return
     for site in graph.sites(factory):
         kept = graph.module.parents[site.call]
         if isinstance(kept, ast.Assign) and len(kept.targets) == 1:
-            target = kept.targets[0]
+            target = _at(kept.targets[0], place)
             home = (
                 site.scope.lookup(target.id)
                 if isinstance(target, ast.Name)
@@ -60,6 +74,14 @@ def _given_back(graph: CallGraph, scope: Scope) -> Iterator[tuple[str, Scope]]:
             )
             if home is not None and isinstance(target, ast.Name):
                 yield target.id, home
+
+
+def _at(target: ast.expr, place: int | None) -> ast.expr | None:
+    if place is None:
+        return target
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return None
+    return target.elts[place] if place < len(target.elts) else None
 
 
 def _called_by(graph: CallGraph, name: str, home: Scope) -> Iterator[CallSite]:

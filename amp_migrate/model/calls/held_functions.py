@@ -27,8 +27,12 @@ def held_function(
     only = bindings[0]
     if only.how == "parameter" and isinstance(home.node, FUNCTIONS):
         return _passed(graph, name.id, home, hops)
-    if only.how != "assign" or only.index is not None or only.value is None:
+    if only.how != "assign" or only.value is None:
         return None
+    if only.index is not None:
+        if not isinstance(only.value, ast.Call):
+            return None
+        return _made(graph, only.value, home, only.index)
     return _given_by(graph, only.value, home, hops)
 
 
@@ -63,19 +67,34 @@ def _given_by(
     return found
 
 
-def _made(graph: CallGraph, call: ast.Call, scope: Scope) -> Function | None:
-    """The one function of its own body that a factory gives back."""
+def _made(
+    graph: CallGraph, call: ast.Call, scope: Scope, place: int | None = None
+) -> Function | None:
+    """The one function of its own body that a factory gives back, alone or at a place of several:
+    `put, get = keeper()`.
+    """
     factory = graph.function_at(call.func, scope)
     if factory is None or factory.decorator_list:
         return None
     inner = graph.module.scopes[factory]
+    values = [
+        value if place is None else _element(value, place)
+        for value in returned(factory)
+    ]
     found = {
         graph.function_at(value, inner) if isinstance(value, ast.Name) else None
-        for value in returned(factory)
+        for value in values
     }
     only = found.pop() if len(found) == 1 else None
     own = only is not None and graph.module.scopes[only].parent is inner
     return only if own else None
+
+
+def _element(value: ast.expr, place: int) -> ast.expr | None:
+    """`get` of `put, get`."""
+    if not isinstance(value, ast.Tuple) or place >= len(value.elts):
+        return None
+    return value.elts[place]
 
 
 def _is_none(expr: ast.expr) -> bool:
