@@ -113,7 +113,8 @@ class Contents:
                 else [(part.key, part.expr)]
             )
             for key, expr in items:
-                yield Item(key, self._value(part, expr))
+                if not _is_none(expr):  # nothing is done with that
+                    yield Item(key, self._value(part, expr))
 
     def _value(self, part: _Part, expr: ast.expr) -> Value:
         if part.home is None:
@@ -321,3 +322,7 @@ def _literal_items(
 def _last_name(maker: ast.expr) -> str:
     name = dotted_name(maker.func) if isinstance(maker, ast.Call) else None
     return (name or "").rpartition(".")[2]
+
+
+def _is_none(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Constant) and expr.value is None
