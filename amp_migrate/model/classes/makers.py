@@ -1,5 +1,5 @@
-"""Classes as values: `Opt = getattr(torch.optim, name)`, tables of classes, functions that return
-one, partial constructors.
+"""Classes as values: `Opt = getattr(torch.optim, name)`, tables of classes and of lambdas,
+functions that return one, partial constructors.
 """
 
 from __future__ import annotations
@@ -70,6 +70,10 @@ class Makers:
         self, maker: ast.expr, scope: Scope, deep: int
     ) -> Iterator[Value]:
         if deep == 0:
+            return
+        if isinstance(maker, ast.Lambda):
+            made = self.values.of(maker.body, self.module.scopes[maker])
+            yield from [made] if made else []
             return
         known = self._class(maker, scope)
         if known:
