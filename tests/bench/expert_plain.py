@@ -203,6 +203,12 @@ class Plain(Eraser):
             return self._gone(node)
         return super().visit_Assign(node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | list[ast.stmt]:
+        """`self.scaler: GradScaler`, and what is kept with a type."""
+        if last(node.target) in self.names.removed:
+            return self._gone(node)
+        return super().visit_AnnAssign(node)
+
     def _is_amp_entry(self, target: ast.expr) -> bool:
         key = target.slice if isinstance(target, ast.Subscript) else None
         return isinstance(key, ast.Constant) and str(key.value) in self.names.scalers

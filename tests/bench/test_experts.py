@@ -99,6 +99,18 @@ def erased(text: str) -> str:
             "opt.step()",
         ),
         (
+            """
+            self.rate: float
+            self.scaler: GradScaler
+            if self.amp:
+                self.scaler = GradScaler()
+                self.scaler.scale(loss).backward()
+            else:
+                loss.backward()
+            """,
+            "self.rate: float\nloss.backward()",
+        ),
+        (
             "scaler = StandardScaler()\nx = scaler.fit(x)",
             "scaler = StandardScaler()\nx = scaler.fit(x)",
         ),
