@@ -34,6 +34,25 @@ def returned(
             yield use
 
 
+def is_returned_and_read(
+    program: Program, product: ast.expr, scope: Scope, is_read: IsRead
+) -> bool:
+    """Whether a function returns a product as it stands, which callers start the backward pass from
+    and read as the loss.
+    """
+    above = program.module.parents[product]
+    given = above if isinstance(above, ast.IfExp) else product
+    place, function = _place(program, given), scope.node
+    return (
+        place is not None
+        and isinstance(function, FUNCTIONS)
+        and all(
+            _is_wanted(program, function, place[0], asked, _HOPS)
+            for asked in (_starts_backward, is_read)
+        )
+    )
+
+
 def _uses(
     program: Program, binder: ast.AST, name: str, scope: Scope
 ) -> Iterator[ast.Name]:
@@ -54,7 +73,7 @@ def _uses(
             yield node
 
 
-def _starts_backward(program: Program, use: ast.Name) -> bool:
+def _starts_backward(program: Program, use: ast.expr) -> bool:
     above = program.module.parents[use]
     return isinstance(above, ast.Attribute) and above.attr == "backward"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._plans import planned_loops, related_files
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.module import LOOPS
 
 RULE = Rule(
     "loop-without-amp",
@@ -30,7 +32,7 @@ _FIX = Fix(
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """One finding for each loop that would be migrated."""
     for call, loop in planned_loops(program, settings):
-        if loop.status == "migrated":
+        if loop.status == "migrated" and _is_repeated(program, call):
             others = related_files(program, settings)
             message = (
                 f"{_MESSAGE}, together with {', '.join(others[:3])}"
@@ -40,3 +42,11 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             yield finding_at(
                 program, call, RULE, message, fix=None if others else _FIX
             )
+
+
+def _is_repeated(program: Program, call: ast.Call) -> bool:
+    """Whether a step may be taken again: a script that takes one alone tries something out."""
+    is_script = isinstance(program.module.scope_of(call).node, ast.Module)
+    return not is_script or any(
+        isinstance(above, LOOPS) for above in program.module.ancestors(call)
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._following import following
-from amp_migrate.checks._returned_losses import returned
+from amp_migrate.checks._returned_losses import is_returned_and_read, returned
 from amp_migrate.config import Settings
 from amp_migrate.model.conditions.arms import are_exclusive
 from amp_migrate.model.program import Program
@@ -20,6 +20,10 @@ from amp_migrate.model.syntax.queries import calls_in, names_in, names_stored
 RULE = Rule("loss-logged-after-scaling", severity="warning")
 _READS = {"item", "detach", "cpu", "tolist", "numpy"}
 _NUMBERS = {"item", "tolist", "numpy"}
+_HANDED_ON = (
+    "callers start the backward pass from this and read it as the loss, which it is times the "
+    "scaler's factor (65,536 at first); return the loss as well"
+)
 _TESTS = {"isfinite", "isnan", "isinf", "float"}
 
 
@@ -38,6 +42,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 yield from _returns(program, statement, call, scope)
             elif _is_logged(program, call):
                 yield _logged(program, call)
+            elif is_returned_and_read(program, call, scope, _is_read):
+                yield finding_at(program, call, RULE, _HANDED_ON)
 
 
 def _is_logged(program: Program, call: ast.Call) -> bool:

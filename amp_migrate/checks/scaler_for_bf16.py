@@ -9,7 +9,7 @@ from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
 from amp_migrate.checks._regions import Region, is_autocast, regions
 from amp_migrate.config import Settings
-from amp_migrate.model.autocast.dtype_choices import keys_of
+from amp_migrate.model.autocast.dtype_choices import is_chosen_abroad, keys_of
 from amp_migrate.model.conditions.arms import arms
 from amp_migrate.model.conditions.assumptions import cases, runs_in
 from amp_migrate.model.conditions.decisions import (
@@ -61,9 +61,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
             given = next(
                 (k.value for k in call.keywords if k.arg == "enabled"), None
             )
-            if not _is_made_for(program, call, given, enabled) and (
-                (not sure and _follows_dtype(program, call, enabled))
-                or not _is_on(program, given, scope, enabled, sure)
+            if _is_left_unmade(program, call, scope, enabled) or not _is_told(
+                program, call, given, scope, enabled, sure
             ):
                 continue
             yield finding_at(
@@ -74,6 +73,23 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 related=[(enabled[0].place, "bfloat16 here")],
                 fix=_fix(program, call, given) if sure else None,
             )
+
+
+def _is_told(
+    program: Program,
+    call: ast.Call,
+    given: ast.expr | None,
+    scope: Scope,
+    enabled: list[Region],
+    sure: bool,
+) -> bool:
+    """Whether a scaler is on where bfloat16 is chosen, as far as the conditions can be followed."""
+    if not sure and _may_follow_abroad(program, call, given, enabled):
+        return False
+    if _is_made_for(program, call, given, enabled):
+        return True
+    is_apart = sure or not _follows_dtype(program, call, enabled)
+    return is_apart and _is_on(program, given, scope, enabled, sure)
 
 
 def _is_made_for(
@@ -94,6 +110,41 @@ def _is_made_for(
         return False
     common = set.intersection(*asked)
     return any(runs_in(program, call, given, case) for case in common)
+
+
+def _is_left_unmade(
+    program: Program, call: ast.Call, scope: Scope, enabled: list[Region]
+) -> bool:
+    """Whether it is the scaler of a class of another file than the regions, which nothing makes and
+    whose heirs hold none of them.
+    """
+    graph, home = program.graph, program.module.file_of(call)
+    cls = graph.class_around(scope)
+    if cls is None:
+        return False
+    family = {cls, *graph.heirs(cls)}
+    return not any(graph.constructions(one) for one in family) and not any(
+        program.module.file_of(one.call) is home
+        or graph.class_around(one.scope) in family
+        for one in enabled
+    )
+
+
+def _may_follow_abroad(
+    program: Program,
+    call: ast.Call,
+    given: ast.expr | None,
+    enabled: list[Region],
+) -> bool:
+    """Whether a scaler is made on a condition, which may be the one by which another file chooses
+    the dtype.
+    """
+    is_asked = given is not None and not isinstance(given, ast.Constant)
+    return (is_asked or bool(conditions_of(program, call))) and any(
+        is_chosen_abroad(program, dtype, program.module.scope_of(one.call))
+        for one in enabled
+        if (dtype := one.argument("dtype")) is not None
+    )
 
 
 def _asks_for_dtype(

@@ -8,14 +8,15 @@ import ast
 from collections.abc import Callable
 
 from amp_migrate.model.steps.events import EventKind
-from amp_migrate.model.syntax.queries import names_in, names_stored, nodes_in
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol import messages
 from amp_migrate.protocol.broken import Broken, Mistake
 from amp_migrate.protocol.ends import Here
+from amp_migrate.protocol.loops import is_same_each_turn
 from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path, Witnesses
+from amp_migrate.protocol.reads import Reads
 
 Key = tuple[str, ast.AST]
 _TURN = pattern(r"\[\d\](?::|$)")
@@ -32,6 +33,7 @@ class Diagnostics:
         """Mistakes on paths that may not happen."""
         self.good: set[Key] = set()
         """What some path shows to be right."""
+        self.reads = Reads()
         self.repeated: set[Key] = set()
         """What no other path can show to be right."""
         self.double: set[ast.AST] = set()
@@ -136,17 +138,17 @@ class Diagnostics:
             and not any(
                 inner[0] in self.loops.get(one, inner) for one in backwards
             )
-            and _is_same_each_turn(inner[0], here.node)
+            and is_same_each_turn(inner[0], here.node)
         )
 
     def credit_reader(self, node: ast.AST) -> None:
         """Clipping after unscaling is right."""
         self.good.add(("clip-without-unscale", node))
-        self.credit_read(node)
 
-    def credit_read(self, node: ast.AST) -> None:
+    def credit_read(self, here: Here) -> None:
         """Reading after unscaling is right."""
-        self.good.add(("grad-read-before-unscale", node))
+        self.good.add(("grad-read-before-unscale", here.node))
+        self.reads.credit(here)
 
     def is_inner(self, steps: Witnesses, scaler: str) -> bool:
         """Whether the update stands in a loop around the one that steps, but not in that one."""
@@ -171,14 +173,6 @@ def _bare_step(told: Diagnostics, broken: Broken) -> None:
     )
     broken.path.mark(("bare", broken.name), node)
     broken.lose("~" + broken.name)
-
-
-def _is_same_each_turn(loop: ast.AST, node: ast.AST) -> bool:
-    """Whether what a node of a loop names is bound outside of it; a helper's names are not its
-    caller's.
-    """
-    is_inside = any(one is node for one in nodes_in(loop))
-    return is_inside and not names_in(node) & names_stored(loop)
 
 
 def _double_step(told: Diagnostics, broken: Broken) -> None:
@@ -260,6 +254,9 @@ def _read(told: Diagnostics, broken: Broken) -> None:
         messages.SCALED,
         owner=broken.name,
     )
+    mistake = told.found.get((broken.rule, node))
+    if mistake is not None and broken.path.sure:
+        told.reads.met(broken.here, mistake)
 
 
 def _missing_update(told: Diagnostics, broken: Broken) -> None:

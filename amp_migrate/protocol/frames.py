@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import fields_of
@@ -49,6 +50,15 @@ class Frame(NamedTuple):
     @property
     def depth(self) -> int:
         return 0 if self.caller is None else self.caller.depth + 1
+
+
+def calls_to(frame: Frame) -> Iterator[ast.Call]:
+    """The calls that led to a frame, the last one first."""
+    here: Frame | None = frame
+    while here is not None:
+        if here.call is not None:
+            yield here.call
+        here = here.caller
 
 
 def identity(expr: ast.AST, frame: Frame, path: Path) -> str | None:

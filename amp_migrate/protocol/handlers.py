@@ -254,6 +254,7 @@ def on_clip(tracker: Tracker, here: Here) -> None:
         }
         if divided and tracker.follows(scaler, name, here.path):
             tracker.diagnostics.credit_reader(here.node)
+            tracker.diagnostics.credit_read(here)
         tracker.apply(scaler, EventKind.CLIP, [name], here)
 
 
@@ -270,7 +271,7 @@ def on_read(tracker: Tracker, here: Here) -> None:
             "unscaled",
             "used",
         }:
-            tracker.diagnostics.credit_read(here.node)
+            tracker.diagnostics.credit_read(here)
         tracker.apply(scaler, EventKind.READ, [name], here)
 
 

@@ -39,6 +39,8 @@ def kept(told: Diagnostics, shown: Shown) -> list[Mistake]:
             rule = _told_as(*key, told, shown)
             if rule is not None:
                 found.append(mistake._replace(rule=rule))
+    if not shown.is_partial:
+        found += told.reads.early(told.good - told.repeated)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.steps.recognition import Trait
 from amp_migrate.model.syntax.module import LOOPS, Scope, shallow
+from amp_migrate.model.syntax.queries import names_in, names_stored, nodes_in
 from amp_migrate.model.values.single_elements import holds_one
 from amp_migrate.protocol.ends import Ends
 from amp_migrate.protocol.frames import Frame, identity, place
@@ -268,3 +269,11 @@ class Loops:
             or self.events.is_scaler(node, scope)
             or self.program.values.is_model(node, scope)
         )
+
+
+def is_same_each_turn(loop: ast.AST, node: ast.AST) -> bool:
+    """Whether what a node of a loop names is bound outside of it; a helper's names are not its
+    caller's.
+    """
+    is_inside = any(one is node for one in nodes_in(loop))
+    return is_inside and not names_in(node) & names_stored(loop)

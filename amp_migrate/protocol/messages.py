@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SCALED = "scaled here"
 CLIPPED = "clipped here"
+READ = "read here"
 UNSCALED = "unscaled here"
 UPDATED = "updated here"
 STEPPED = "the scaler steps here"

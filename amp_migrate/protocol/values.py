@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.forwards.given_models import is_given_model
 from amp_migrate.model.steps.recognition import Events
 from amp_migrate.model.syntax.module import blocks, shallow
 from amp_migrate.model.syntax.queries import children_of
@@ -164,7 +165,7 @@ class Evaluation:
         models = {
             identity(a, frame, path) or "?"
             for a in given
-            if self.program.values.is_model(a, scope)
+            if is_given_model(self.program, a, scope)
         }
         scaled = (
             "?"

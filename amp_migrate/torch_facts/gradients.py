@@ -63,6 +63,10 @@ SIZES = frozenset(
     """.split()
 )
 """What depends on how large a gradient is."""
+NUMBERS_OF = frozenset(
+    "norm abs max min amax amin mean std var sum square item tolist".split()
+)
+"""Methods by which a gradient is measured."""
 TO_NUMBERS = frozenset(
     "float int norm item tolist vector_norm isnan isinf".split()
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.autocast.dtypes_abroad import given_abroad
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope, returned
@@ -28,14 +29,34 @@ def dtype_choices(
         return frozenset({_ALIASES.get(name, name)})
     if isinstance(expr, ast.Call) and dotted_name(expr.func) == "getattr":
         return _looked_up(program, expr, scope)
-    parts = _parts(program, expr, scope) if hops else None
+    if not hops:
+        return None
+    here = _parts(program, expr, scope)
+    parts = (
+        [(program, one, where) for one, where in here]
+        if here
+        else given_abroad(program, expr, scope)
+    )
     if not parts:
         return None
     found = [
-        dtype_choices(program, one, where, hops - 1) for one, where in parts
+        dtype_choices(home, one, where, hops - 1) for home, one, where in parts
     ]
     known = [one for one in found if one is not None]
     return frozenset().union(*known) if len(known) == len(found) else None
+
+
+def is_chosen_abroad(
+    program: Program, expr: ast.expr, scope: Scope, hops: int = _HOPS
+) -> bool:
+    """Whether another file chooses among several dtypes, for reasons that are not followed."""
+    here = _parts(program, expr, scope) if hops else None
+    if here:
+        return any(
+            is_chosen_abroad(program, one, where, hops - 1)
+            for one, where in here
+        )
+    return bool(given_abroad(program, expr, scope))
 
 
 def _looked_up(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.partials import bound_calls
 from amp_migrate.model.classes.bases_abroad import called_of_base
+from amp_migrate.model.forwards.given_models import is_passed
 from amp_migrate.model.naming.import_reads import is_import
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.steps.events import EventKind
@@ -322,11 +323,10 @@ class Forwards:
             for b in home.bindings[func.id]
         )
         if held and not criterion_name(func.id):
-            return (
-                EventKind.FORWARD
-                if _MODEL_NAME.search(func.id)
-                else EventKind.CALLABLE
+            is_model = _MODEL_NAME.search(func.id) or is_passed(
+                self.effects.program, func.id, scope
             )
+            return EventKind.FORWARD if is_model else EventKind.CALLABLE
         return self._sure(held and self._is_given_model(call, scope))
 
     def _runs_bound(self, func: ast.Name, scope: Scope) -> bool:

@@ -228,9 +228,10 @@ class Effects:
         return reads_gradients(self.module, node) and not self._is_free(node)
 
     def _is_free(self, node: ast.AST) -> bool:
-        """Whether a method asks only for the direction of a gradient."""
-        if not isinstance(node, ast.Attribute):
-            return False
+        return isinstance(node, ast.Attribute) and self.is_scale_free_at(node)
+
+    def is_scale_free_at(self, node: ast.AST) -> bool:
+        """Whether the method around a node asks only for the direction of a gradient."""
         function = self.module.scope_of(node).node
         return isinstance(function, FUNCTIONS) and is_scale_free(
             self.program, function

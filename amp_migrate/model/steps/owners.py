@@ -41,6 +41,8 @@ class Owners:
         self.program = program
         self.optimizers: dict[str, tuple[ast.expr, Scope]] = {}
         self._built: dict[str, frozenset[str]] = {}
+        self._selecting: set[str] = set()
+        """Those of parameters that a loop picks out of a model's."""
 
     def add(self, name: str, expr: ast.expr, scope: Scope) -> None:
         """Remember an optimizer."""
@@ -61,11 +63,16 @@ class Owners:
         }
         unclaimed = models - {m for claimed in claims.values() for m in claimed}
         generic = [name for name in among if not self._is_specific(name)]
+        partly = any(claims[n] and n in self._selecting for n in among)
         found = [
             n
             for n in among
             if claims[n]
-            or (n in generic and unclaimed and self._same_turn(n, models))
+            or (
+                n in generic
+                and (unclaimed or partly)
+                and self._same_turn(n, models)
+            )
         ]
         if only_backward and found:
             rest = (one for one in among if one not in found)
@@ -123,12 +130,21 @@ class Owners:
                     "named_parameters",
                 }:
                     model = _unwrapped(node.value)
+                    if self._is_gone_through(node):
+                        self._selecting.add(name)
                     found.add(dotted_name(model) or "?")
                     found |= self._kept_as(model)
             self._built[name] = (
                 frozenset() if "?" in found else frozenset(found)
             )
         return self._built[name]
+
+    def _is_gone_through(self, parameters: ast.Attribute) -> bool:
+        """Whether a loop takes the parameters one by one, and may leave some to others."""
+        parents = self.program.module.parents
+        call = parents.get(parameters)
+        loop = parents.get(call) if call is not None else None
+        return isinstance(loop, ast.For) and loop.iter is call
 
     def _given(self, expr: ast.expr, deep: int = _DEEP) -> Iterator[ast.AST]:
         """The nodes of an expression, and of what its names have been given before."""

@@ -14,6 +14,7 @@ from amp_migrate.model.calls.methods_by_name import methods_by_name
 from amp_migrate.model.dataflow.run_ends import ends_run
 from amp_migrate.model.gradients.effects import forgets_gradients
 from amp_migrate.model.gradients.kept_readers import kept_reader
+from amp_migrate.model.gradients.kept_reads import kept_read
 from amp_migrate.model.gradients.readers import called_reader
 from amp_migrate.model.gradients.uses import BOUNDS, is_gradient, read_of_values
 from amp_migrate.model.naming.names import dotted_name
@@ -122,7 +123,7 @@ class Events:
             and self._makes(node, scope)
         ):
             return EventKind.SCALER_CREATED
-        return self._of_reader(node, scope)
+        return kept_read(self.program, node) or self._of_reader(node, scope)
 
     def _is_bare_step(
         self, call: ast.Call, func: ast.Attribute, scope: Scope
