@@ -1,5 +1,6 @@
 """Products that are taken apart again: what `torch.linalg.cholesky(h @ h.T + jitter)` gets must be
-positive, and float16 rounds that away before any cast can help.
+positive, and float16 rounds that away before any cast can help. And products with what a solver
+gave, `y.T @ torch.cholesky_solve(y, l)`, which cancel, or pass float16's range.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from collections.abc import Iterator
 from amp_migrate.model.half_safety.divisors import factors
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.products import behind
-from amp_migrate.model.half_safety.second_moments import kept_apart
+from amp_migrate.model.half_safety.second_moments import factors as multiplied
+from amp_migrate.model.half_safety.second_moments import kept_apart, origins
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops.roles import SOLVERS
+
+_DEEP = 6
 
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
-    """The products in half precision that a decomposition or a solver gets."""
+    """The products in half precision that a decomposition or a solver gets, or gives to."""
+    yield from _of_solved(asked, node, scope)
     if not isinstance(node, ast.Call):
         return
     found = spelled(asked.inference, node, scope)
@@ -29,6 +35,24 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
             for product in _chain(last):
                 given = _factors(asked, product, home)
                 yield from kept_apart(asked, product, given, home, what)
+
+
+def _of_solved(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`y.T @ solved`"""
+    sides = multiplied(asked, node, scope)
+    if len(sides) != 2 or not isinstance(node, ast.expr):
+        return
+    for side in sides:
+        for one, home in origins(asked, side, scope, _DEEP):
+            found = (
+                spelled(asked.inference, one, home)
+                if isinstance(one, ast.Call)
+                else None
+            )
+            if found is not None and found.op.name in SOLVERS:
+                what = f"`{ast.unparse(side)}` is what a system of equations is solved by"
+                yield from kept_apart(asked, node, sides, scope, what)
+                return
 
 
 def _chain(last: ast.expr) -> list[ast.expr]:

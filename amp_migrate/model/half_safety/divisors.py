@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 from amp_migrate.model.half_safety.divided_sums import division
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
+from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.half_safety.products import behind
+from amp_migrate.model.half_safety.second_moments import factors as multiplied
 from amp_migrate.model.half_safety.second_moments import kept_apart, origins
 from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.tensors.spelling import operands, spelled
@@ -19,14 +21,48 @@ _DEEP = 6
 
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """The product that something is divided by, if one of its factors is an exponential."""
-    found = division(asked, node, scope) if asked.float16 else None
-    if found is None:
+    if not asked.float16 or not isinstance(node, (ast.expr, ast.AugAssign)):
         return
-    what = f"`{ast.unparse(found[1])}` divides, and is made of exponentials"
-    for product, home in behind(asked, found[1], scope):
+    found = division(asked, node, scope)
+    if found is not None:
+        what = f"`{ast.unparse(found[1])}` divides, and is made of exponentials"
+        for product, home in _exponential(asked, found[1], scope):
+            given = factors(asked, product, home)
+            yield from kept_apart(asked, product, given, home, what)
+    sides = multiplied(asked, node, scope)
+    for side in sides if isinstance(node, ast.expr) else ():
+        if _is_quotient(asked, side, scope, _DEEP):
+            what = f"`{ast.unparse(side)}` is divided by exponentials, which may be next to nothing"
+            yield from kept_apart(asked, node, sides, scope, what)
+            return
+
+
+def _exponential(
+    asked: Asked, divisor: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    """The products behind a divisor of which a factor is an exponential."""
+    for product, home in behind(asked, divisor, scope):
         given = factors(asked, product, home)
         if any(_is_exponential(asked, one, home) for one in given):
-            yield from kept_apart(asked, product, given, home, what)
+            yield product, home
+
+
+def _is_quotient(asked: Asked, expr: ast.expr, scope: Scope, deep: int) -> bool:
+    """Whether a value, or a factor of it, is divided by such a product."""
+    if not deep:
+        return False
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Mult):
+        sides = ((expr.left, scope), (expr.right, scope))
+        return any(_is_quotient(asked, *one, deep - 1) for one in sides)
+    if isinstance(expr, ast.Name):
+        return any(
+            _is_quotient(asked, *one, deep - 1)
+            for one in values_of(asked, expr)
+        )
+    found = division(asked, expr, scope)
+    return found is not None and any(
+        True for _ in _exponential(asked, found[1], scope)
+    )
 
 
 def factors(asked: Asked, product: ast.expr, scope: Scope) -> list[ast.expr]:

@@ -53,8 +53,21 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 f"divided by the small step `{ast.unparse(below)}`: half precision has rounded "
                 "the difference away; compute the outputs with autocast switched off"
             )
-            yield Hazard("loses-precision", node, (), message)
+            moved = tuple(_moved(asked, calls))
+            yield Hazard("loses-precision", node, moved, message)
             return
+
+
+def _moved(
+    asked: Asked, calls: list[tuple[ast.Call, Scope]]
+) -> Iterator[ast.expr]:
+    """The places that operators of torch are asked beside: in float32, so is what they give."""
+    if any(spelled(asked.inference, one, home) is None for one, home in calls):
+        return
+    for one, home in calls:
+        for arg in one.args[:1]:
+            sides = [arg.left, arg.right] if isinstance(arg, ast.BinOp) else []
+            yield from (x for x in sides if asked.fact(x, home).seen_half)
 
 
 def _subtracts(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
@@ -67,9 +80,9 @@ def _subtracts(asked: Asked, expr: ast.expr, scope: Scope) -> bool:
 
 
 def _is_half_output(asked: Asked, call: ast.Call, scope: Scope) -> bool:
-    """What a model or a function gives, which may be half."""
+    """What a model, a function or an operator gives, which may be half."""
     if spelled(asked.inference, call, scope) is not None:
-        return False
+        return asked.fact(call, scope).seen_half
     return asked.inference.inside(call) and asked.fact(call, scope).may_be_half
 
 

@@ -101,7 +101,7 @@ def is_lowered(
     if found is None:
         return not (
             _is_plain_layer(asked, node, scope)
-            or _is_number(node, scope)
+            or _is_number(asked, node, scope)
             or _is_plain_function(asked, node, scope, deep)
         )
     return found.policy in ("lower", "banned") or found.op.always_breaks
@@ -139,8 +139,10 @@ def _only_computes(statement: ast.stmt) -> bool:
     return is_text or isinstance(statement, ast.Return)
 
 
-def _is_number(call: ast.Call, scope: Scope) -> bool:
-    """`len(x)`, of the builtin."""
+def _is_number(asked: Asked, call: ast.Call, scope: Scope) -> bool:
+    """`len(x)`, of the builtin; `math.log(2 * math.pi)`."""
+    if (asked.inference.program.canonical(call.func) or "").startswith("math."):
+        return True
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return name in _NUMBERS and scope.lookup(name) is None
 

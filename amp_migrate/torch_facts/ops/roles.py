@@ -21,6 +21,14 @@ FILLED = {
     "tensor": (0, "data"),
 }
 """Tensors that hold given numbers, and the argument that gives them."""
+SOLVERS = (
+    "cholesky_solve",
+    "linalg.lu_solve",
+    "linalg.solve",
+    "linalg.solve_triangular",
+    "lu_solve",
+)
+"""What gives as much as an inverse comes to: nothing bounds it."""
 ADDS_AT = ("index_add", "scatter_add")
 """What adds up the values of one place."""
 ONES = ("ones", "ones_like", "new_ones")
