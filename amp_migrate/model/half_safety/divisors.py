@@ -29,8 +29,16 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         for product, home in _exponential(asked, found[1], scope):
             given = factors(asked, product, home)
             yield from kept_apart(asked, product, given, home, what)
+    if isinstance(node, ast.expr):
+        yield from _multiplied_on(asked, node, scope)
+
+
+def _multiplied_on(
+    asked: Asked, node: ast.expr, scope: Scope
+) -> Iterator[Hazard]:
+    """A product with what was divided so."""
     sides = multiplied(asked, node, scope)
-    for side in sides if isinstance(node, ast.expr) else ():
+    for side in sides:
         if _is_quotient(asked, side, scope, _DEEP):
             what = f"`{ast.unparse(side)}` is divided by exponentials, which may be next to nothing"
             yield from kept_apart(asked, node, sides, scope, what)
