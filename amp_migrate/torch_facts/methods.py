@@ -205,6 +205,8 @@ LEAVES_MODULE = frozenset(
 )
 """What may be asked of a module that stays where it is; where `to` moves it is asked apart."""
 
+RUN_ON_PARTS = ("apply", "_apply")
+"""Methods of a module that run what they are given on each of its modules, or tensors."""
 MOVES = ("to", "cuda")
 """Methods of tensors and modules that take them to a device."""
 WIDENS = ("float", "double")

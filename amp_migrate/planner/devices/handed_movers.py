@@ -1,4 +1,6 @@
-"""Models that are handed to what moves anything: `fn(self.net)` of `fn = lambda x: x.cuda()`."""
+"""Models that are handed to what moves anything: `fn(self.net)` of `fn = lambda x: x.cuda()`, and
+`self.net.apply(fn)`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.devices.moves import Move
+from amp_migrate.torch_facts.methods import RUN_ON_PARTS
 
 
 def handed_to(program: Program, move: Move) -> Iterator[Move]:
@@ -21,6 +24,36 @@ def handed_to(program: Program, move: Move) -> Iterator[Move]:
         given = argument(call, move.scope, moved.id, bound)
         if given is not None and program.values.is_model(given, scope):
             yield replace(move, call=call, scope=scope, moved=given)
+    for call, scope in _applied(program, move.scope):
+        assert isinstance(call.func, ast.Attribute)
+        yield replace(move, call=call, scope=scope, moved=call.func.value)
+
+
+def _applied(
+    program: Program, scope: Scope
+) -> Iterator[tuple[ast.Call, Scope]]:
+    """The calls that run a function on each part of a model: `net.apply(place)`."""
+    for where in program.module.scopes.values():
+        if where.module is not scope.module:
+            continue
+        for call in where.calls:
+            func = call.func
+            if not isinstance(func, ast.Attribute):
+                continue
+            if func.attr not in RUN_ON_PARTS or len(call.args) != 1:
+                continue
+            if _is_function(program, call.args[0], scope.node):
+                yield call, where
+
+
+def _is_function(program: Program, expr: ast.expr, function: ast.AST) -> bool:
+    """Whether an expression is a lambda, or the name of a function or lambda."""
+    if not isinstance(expr, ast.Name):
+        return expr is function
+    for one in program.reaching.at(expr, expr.id).bindings:
+        if one.statement is function or _holds(one.value, function):
+            return True
+    return False
 
 
 def _calls(
