@@ -49,6 +49,7 @@ from amp_migrate.planner.regions.open_calls import (
 )
 from amp_migrate.planner.regions.shared_forwards import shared
 from amp_migrate.planner.scaler_placement.placement import Wiring
+from amp_migrate.planner.shared_callers import with_callers_shared
 from amp_migrate.planner.spelling import Spellings, free_name
 from amp_migrate.planner.steps.caught_steps import caught_steps
 from amp_migrate.planner.steps.finite_guards import finite_guards
@@ -110,6 +111,8 @@ class Planner:
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
         self.planned: list[LoopPlan] = []
+        self.groups: dict[ast.Call, Group] = {}
+        """What was planned, by the first backward."""
         self.opened: dict[OpenCall, None] = {}
         """What the planned loops run and nothing was found of."""
         self.conflicts: dict[tuple[str, str, int], Refusal] = {}
@@ -131,6 +134,9 @@ class Planner:
             plans[scope.module.path].loops.append(loop)
         for scope in self.program.training_scopes:
             plans[scope.module.path].loops += self._decide_all(scope)
+        self.planned = with_callers_shared(
+            self.planned, self.loops, self._again
+        )
         for plan in plans.values():
             plan.loops.sort(key=lambda outcome: outcome.line)
         if self._conflicts():
@@ -195,6 +201,14 @@ class Planner:
             self.wiring.restore(after)
         self.loops.beside = []
 
+    def _again(self, plan: LoopPlan) -> LoopPlan:
+        """A loop planned once more, which brings no scaler anywhere. Raises Refusal."""
+        before = self.wiring.snapshot()
+        try:
+            return self._plan_loop(self.groups[plan.loop.backwards[0]])
+        finally:
+            self.wiring.restore(before)
+
     def _decide(self, group: Group) -> LoopOutcome:
         scope, backwards = group.scope, group.backwards
         before = self.wiring.snapshot()
@@ -204,6 +218,7 @@ class Planner:
             refuse_alone(self.alone, backwards[0], asked)
             self.company |= dict.fromkeys(asked)
             self.planned.append(plan)
+            self.groups[backwards[0]] = group
         except Refusal as refusal:
             self.wiring.restore(before)
             if refusal.reason == "already-amp" and self._completes(
