@@ -71,6 +71,11 @@ def is_made_anew(asked: Asked, tensor: ast.expr) -> bool:
     return _is_fresh(asked, tensor, None, _VIEWS)
 
 
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+)
+"""Of Python, each of which gives a tensor of its own."""
 _VIEWS = 4
 """How many views of views are followed."""
 
@@ -102,10 +107,18 @@ def _is_fresh(
         return _is_weighted(asked, made, scope)
     return (
         found.policy != "keeps"
+        or _is_arithmetic(found, made)
         or found.op.result == "like"
         and found.form != "in-place"
         or _views_itself(asked, made, found, binding, views)
     )
+
+
+def _is_arithmetic(found: Spelling, call: ast.Call) -> bool:
+    """`x.mul(0.5)`, which is `x * 0.5`."""
+    is_given = any(one.arg == "out" for one in call.keywords)
+    anew = found.form != "in-place" and not is_given
+    return anew and not _OPERATORS.isdisjoint(found.op.methods)
 
 
 def _is_weighted(asked: Asked, call: ast.Call, scope: Scope) -> bool:
