@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.targets import makers
 from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.uses import viewed
@@ -26,6 +27,7 @@ from amp_migrate.planner.half_safety.methods_of_makers import (
 )
 from amp_migrate.planner.half_safety.uses_of_arrays import ArrayUses
 from amp_migrate.rewrite.proof.demands import demands_of
+from amp_migrate.torch_facts.loggers import SHOWS_NUMBERS
 from amp_migrate.torch_facts.methods import (
     ARRAY_LIBRARIES,
     ASKS,
@@ -278,6 +280,8 @@ class Consumers:
         found = spelled(self.asked.inference, call, scope)
         if found is not None:
             return self._operated(found, call, scope, computed)
+        if self._logs(call, scope):
+            return computed
         canonical = self.program.canonical(call.func) or ""
         if canonical.startswith(ARRAY_LIBRARIES):
             return canonical.rpartition(".")[2] not in PICKS_OF_ARRAYS
@@ -297,6 +301,22 @@ class Consumers:
         return (
             isinstance(func, ast.Attribute)
             and self.program.values.kind(func.value, scope) in _NO_NUMBERS
+        )
+
+    def _logs(self, call: ast.Call, scope: Scope) -> bool:
+        """`writer.add_scalar("loss", loss, step)`, which shows a number of float16; bfloat16 is
+        more than some versions can read.
+        """
+        func = call.func
+        if not isinstance(func, ast.Attribute) or not self.asked.float16:
+            return False
+        writers = makers(self.program, func.value, scope)
+        names = [
+            self.program.canonical(one) if isinstance(one, ast.expr) else None
+            for one in writers
+        ]
+        return bool(names) and all(
+            func.attr in SHOWS_NUMBERS.get(name or "", ()) for name in names
         )
 
     # -- functions in sight
