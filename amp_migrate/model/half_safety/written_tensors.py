@@ -15,10 +15,15 @@ from amp_migrate.model.half_safety.half_buffers import (
     makers,
 )
 from amp_migrate.model.half_safety.hazard import Asked
+from amp_migrate.model.syntax.module import Binding
+from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.tensors.parameters import arguments
 from amp_migrate.torch_facts import ops
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
+
+_HOPS = 3
 
 
 def writer_of(program: Program, tensor: ast.expr) -> ast.Call | None:
@@ -71,9 +76,52 @@ def _goes_on(program: Program, tensor: ast.expr, root: ast.expr) -> bool:
         written = {ast.unparse(root), ast.unparse(tensor)}
         if not written.isdisjoint(map(ast.unparse, statement.targets)):
             return True
-    return isinstance(root, ast.Name) and not is_read_after(
-        module, root, statement
+    if not isinstance(root, ast.Name):
+        return False
+    return not is_read_after(module, root, statement) and not _is_held(
+        program, root, _HOPS
     )
+
+
+def _is_held(program: Program, name: ast.Name, hops: int) -> bool:
+    """Whether something else may hold what a name does: an attribute, a list, another name, or the
+    one who calls, and reads what was handed over.
+    """
+    for binding in program.reaching.at(name, name.id).bindings:
+        if binding.how != "parameter":
+            if not isinstance(_value(binding), (ast.Call, ast.BinOp)):
+                return True
+            continue
+        given = list(arguments(program, binding)) if hops else []
+        if not given:
+            return True
+        if any(_is_kept(program, one, hops) for one, _ in given):
+            return True
+    return False
+
+
+def _is_kept(program: Program, given: ast.expr, hops: int) -> bool:
+    """Whether the one who calls goes on to use what it hands over."""
+    if isinstance(given, (ast.Call, ast.BinOp)):
+        return False
+    if not isinstance(given, ast.Name):
+        return True
+    statement = program.module.statement_of(given)
+    if is_read_after(program.module, given, statement):
+        return True
+    names = (one for one in nodes_in(statement) if isinstance(one, ast.Name))
+    reads = [one for one in names if one.id == given.id]
+    if any(one is not given and isinstance(one.ctx, ast.Load) for one in reads):
+        return True
+    return _is_held(program, given, hops - 1)
+
+
+def _value(binding: Binding) -> ast.expr | None:
+    """What a name gets: of `mean, spread = f(x), g(x)` its part."""
+    value, place = binding.value, binding.index
+    if not isinstance(value, ast.Tuple) or place is None:
+        return value
+    return value.elts[place] if place < len(value.elts) else None
 
 
 def root_of(program: Program, tensor: ast.expr) -> ast.expr:
