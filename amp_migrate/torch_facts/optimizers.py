@@ -22,6 +22,8 @@ class Optimizer(NamedTuple):
     """Why GradScaler cannot drive it."""
     closure: bool = False
     """Its step evaluates the loss itself."""
+    attaches: bool = False
+    """What it makes may take the place of the step of an optimizer that it is handed."""
     marked: bool = False
     """It says of itself that it is of second order (`SECOND_ORDER_MARK`)."""
 
@@ -138,6 +140,7 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
         False,
         "it clips the gradients of single samples inside step, which no scaler "
         "unscales",
+        attaches=True,
     ),
     Optimizer("torch_xla.*", False, "it averages gradients outside of step"),
     *(

@@ -5,14 +5,21 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.calls.bodies_abroad import body_abroad
 from amp_migrate.model.dataflow.sources import Part, held
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.torch_facts import optimizers as library_optimizers
 
 _HOPS = 4
+_ATTACHING = frozenset(
+    row.name.partition(".")[0]
+    for row in library_optimizers.OPTIMIZERS
+    if row.attaches
+)
 
 
 def given_back(
@@ -53,3 +60,54 @@ def _hides(program: Program, call: ast.Call, scope: Scope) -> bool:
         return False
     is_abroad = values.abroad(call.func, scope) is not None
     return not is_abroad and body_abroad(program, call, scope) is None
+
+
+def attached(
+    program: Program, optimizer: ast.expr, scope: Scope
+) -> ast.Call | None:
+    """`PrivacyEngine(model).attach(optimizer)`, by which a library that GradScaler cannot drive
+    puts a step of its own in the place of the optimizer's.
+    """
+    values = program.values
+    origin = values.of(optimizer, scope).origin
+    if origin is None:
+        return None
+    for call, where in program.remembered(
+        attached, lambda: list(_of_libraries(program))
+    ):
+        given = [*call.args, *(one.value for one in call.keywords)]
+        if any(values.of(one, where).origin is origin for one in given):
+            return call
+    return None
+
+
+def _of_libraries(program: Program) -> Iterator[tuple[ast.Call, Scope]]:
+    """The calls of methods of what such a library makes."""
+    files = program.module.files
+    named = {one for file in files for one in file.imports.names.values()}
+    if not any(one.partition(".")[0] in _ATTACHING for one in named):
+        return
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            makers = _makers(program, call.func.value, scope)
+            if any(map(_is_undriven, makers)):
+                yield call, scope
+
+
+def _makers(
+    program: Program, holder: ast.expr, scope: Scope
+) -> Iterator[str | None]:
+    """What makes an object, by its full name."""
+    made = [holder]
+    if isinstance(holder, (ast.Name, ast.Attribute)):
+        made = [value for _, value, _ in held(program, holder, scope)]
+    for one in made:
+        if isinstance(one, ast.Call):
+            yield program.canonical(one.func)
+
+
+def _is_undriven(maker: str | None) -> bool:
+    row = library_optimizers.optimizer(maker)
+    return row is not None and row.attaches

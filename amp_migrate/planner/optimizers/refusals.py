@@ -16,7 +16,7 @@ from amp_migrate.model.values.kinds import Kind, Value, scheduler_name
 from amp_migrate.planner.gradients.cleared_gradients import never_stepped
 from amp_migrate.planner.gradients.uses import manual_update
 from amp_migrate.planner.groups import Group
-from amp_migrate.planner.optimizers.given_back import given_back
+from amp_migrate.planner.optimizers.given_back import attached, given_back
 from amp_migrate.planner.optimizers.handed_optimizers import handed_over
 from amp_migrate.planner.optimizers.passed_on import passed_on
 from amp_migrate.planner.preconditions.checks import own_nodes
@@ -255,6 +255,14 @@ def _refuse_given_back(
             step,
             f"`{ast.unparse(made.func)}` ({place_of(program, made)}) is handed the "
             "optimizer, and nothing in sight shows what it gives back for it",
+        )
+    put = attached(program, optimizer, scope)
+    if put is not None:
+        raise Refusal(
+            "not-a-torch-optimizer",
+            step,
+            f"`{ast.unparse(put.func)}` ({place_of(program, put)}) puts a step of its library's "
+            "in the place of the optimizer's, which GradScaler cannot drive",
         )
 
 
