@@ -311,9 +311,11 @@ def parts(
         if ops.function(program.canonical(expr.func)) is not None:
             return  # a tensor, which holds no module and no function
         function = program.graph.function_at(expr.func, scope)
+        maker = function or _new(program, expr, scope)
+        if maker is not None:
+            inner = program.scope(maker)
+            yield from ((one, inner) for one in returned(maker))
         if function is not None:
-            inner = program.scope(function)
-            yield from ((one, inner) for one in returned(function))
             return
         func = expr.func
         if isinstance(func, ast.Attribute) and (
@@ -338,6 +340,12 @@ def parts(
         yield expr.elt, scope
     elif isinstance(expr, (ast.DictComp, ast.Starred)):
         yield expr.value, scope
+
+
+def _new(program: Program, call: ast.Call, scope: Scope) -> Function | None:
+    """`__new__` of a class that a call names, which may give back objects of others."""
+    cls = program.graph.class_named(call.func, scope)
+    return program.graph.method(cls, "__new__") if cls is not None else None
 
 
 def forwards(program: Program, cls: ast.ClassDef) -> tuple[Function, ...]:

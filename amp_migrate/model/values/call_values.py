@@ -85,7 +85,9 @@ class CallValues:
         cls = self.graph.class_named(expr.func, scope)
         several = is_one_of_several(expr.func, scope)
         if cls is not None:
-            return self.values.instance(cls, expr)._replace(mixed=several)
+            made = self._of_new(self.values, cls)
+            made = made or self.values.instance(cls, expr)
+            return made._replace(mixed=made.mixed or several)
         if (abroad := self.values.abroad(expr.func, scope)) is not None:
             made = self._made_abroad(abroad, expr)
             return made._replace(mixed=made.mixed or several)
@@ -109,6 +111,15 @@ class CallValues:
             or self._guessed(expr, scope)
         )
 
+    def _of_new(self, values: Values, cls: ast.ClassDef) -> Value:
+        """What a class makes whose `__new__` gives back objects of others."""
+        new = values.graph.method(cls, "__new__")
+        if new is None:
+            return UNKNOWN
+        scope = values.module.scopes[new]
+        given = [values.of(one, scope) for one in returned(new)]
+        return values.join(given) if given and all(given) else UNKNOWN
+
     def _of_foreign_method(self, expr: ast.Call, scope: Scope) -> Value:
         """`model.configure_optimizers()` of a class in another file."""
         if not isinstance(expr.func, ast.Attribute):
@@ -125,6 +136,9 @@ class CallValues:
         """An instance of a class of another module, or what a function there returns."""
         program, node = definition
         if isinstance(node, ast.ClassDef):
+            made = self._of_new(program.values, node)
+            if made:
+                return made.abroad(program)
             kind = program.values.class_kind(node)
             return Value(kind, expr, node.name, foreign=(program, node))
         return self._brought(program, node, returned(node), expr)

@@ -33,6 +33,7 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.planner.half_safety.called_bodies import is_called
+from amp_migrate.planner.half_safety.methods_behind import methods_behind
 from amp_migrate.planner.half_safety.own_versions import own_version
 from amp_migrate.records import NamedTuple
 
@@ -242,7 +243,8 @@ def _abroad_of(
     """The same of one call. Asked about each step of each loop, and found once."""
 
     def found() -> tuple[tuple[Program, Function, ast.Call | None], ...]:
-        methods = methods_abroad(program, call, scope)
+        methods = dict.fromkeys(methods_abroad(program, call, scope))
+        methods |= dict.fromkeys(methods_behind(program, call, scope))
         return (
             *leads_to(program, call, scope),
             *((*one, None) for one in methods),
