@@ -21,6 +21,22 @@ def first_runs(program: Program) -> _Runs:
     return program.remembered(first_runs, lambda: _found(program))
 
 
+def always_first(program: Program, cls: ast.ClassDef) -> bool:
+    """Whether all objects of a class are such layers, so that nothing else runs them."""
+    made = program.graph.constructions(cls)
+    runs = first_runs(program)
+    return cls in runs and all(_is_first(program, call) for call, _ in made)
+
+
+def _is_first(program: Program, made: ast.Call) -> bool:
+    above = program.module.parents.get(made)
+    return (
+        isinstance(above, ast.Call)
+        and above.args[:1] == [made]
+        and program.canonical(above.func) == SEQUENCE
+    )
+
+
 def _found(program: Program) -> _Runs:
     found: _Runs = {}
     for scope in program.module.scopes.values():

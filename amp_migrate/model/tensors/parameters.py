@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument, spread
-from amp_migrate.model.forwards.first_layers import first_runs
+from amp_migrate.model.forwards.first_layers import always_first, first_runs
 from amp_migrate.model.forwards.losses import body_of, callables
 from amp_migrate.model.forwards.model_runs import model_runs
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
@@ -111,8 +111,11 @@ def _is_open(program: Program, function: Function) -> bool:
     if function.name != "forward" or owner is None:
         return program.graph.escapes(function)
     assert isinstance(owner.node, ast.ClassDef)
-    known = {*model_runs(program), *first_runs(program)}
-    return known.isdisjoint(program.graph.heirs(owner.node))
+    known = model_runs(program)
+    return not any(
+        one in known or always_first(program, one)
+        for one in program.graph.heirs(owner.node)
+    )
 
 
 def _packed(inference: Inference, function: Function, scope: Scope) -> Fact:
