@@ -101,12 +101,13 @@ def _files(folder: Path) -> Iterator[Path]:
 def _listed(folder: Path) -> Iterator[str]:
     """Texts of other names, all lines of which pip installs: `pip install -r environment.txt`."""
     try:
-        files = [
+        texts = [
             entry
-            for entry in sorted(folder.iterdir())
-            if entry.suffix == ".txt"
-            and not _FILES.match(entry.name)
-            and entry.stat().st_size <= _LONGEST
+            for entry in folder.iterdir()
+            if entry.suffix == ".txt" and not _FILES.match(entry.name)
+        ]
+        files = [
+            entry for entry in sorted(texts) if entry.stat().st_size <= _LONGEST
         ]
     except OSError:
         return

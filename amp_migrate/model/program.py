@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amp_migrate.project.module_graph import Project
 
 T = TypeVar("T")
+_NOT_YET: Any = object()
 
 
 class Program:
@@ -49,9 +50,10 @@ class Program:
 
     def remembered(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave for `key` the first time it was asked."""
-        if key not in self._memory:
-            self._memory[key] = make()
-        found: T = self._memory[key]
+        # A key is a tuple, whose hash is computed for each look.
+        found: T = self._memory.get(key, _NOT_YET)
+        if found is _NOT_YET:
+            found = self._memory[key] = make()
         return found
 
     def remembers(self, key: object) -> bool:

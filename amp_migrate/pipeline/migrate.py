@@ -202,11 +202,12 @@ def company_of(
     if any("apex" in text for text in texts.values()):
         return migrate_texts(texts, settings, project).company
     program = program_of(texts)
-    found = _planned(program, settings, project, hold=True)
+    found = _planned(program, settings, project, hold=True, grows=True)
     trial = None if found.company else _trial(program, found.unnamed)
     if trial is None:
         return found.company
-    return _planned(trial[0], settings, project, hold=True).company
+    again = _planned(trial[0], settings, project, hold=True, grows=True)
+    return again.company
 
 
 def _trial(
@@ -235,10 +236,11 @@ def _planned(
     blocked: Blocked | None = None,
     *,
     hold: bool = False,
+    grows: bool = False,
     alone: Alone | None = None,
 ) -> _Planned:
     """The plans of a program, made once: the files that ask for no others are then rewritten by
-    the plans that told so.
+    the plans that told so, whether it `grows` or not.
     """
 
     def made() -> tuple[Planner, _Planned]:
@@ -249,6 +251,7 @@ def _planned(
             project,
             switches,
             hold=hold,
+            grows=grows,
             alone=alone,
         )
         return planner, _Planned(plans, tuple(planner.company), planner.unnamed)

@@ -71,6 +71,7 @@ class LoopPlanner:
     """Plans the loops of one program, one by one; the wiring of the scalers grows with them."""
 
     asks_first = False  # whether loops that need other files only say so
+    asks_for_all = False  # see `Hazards`
 
     def __init__(
         self,
@@ -91,7 +92,9 @@ class LoopPlanner:
         scope, backwards = group.scope, group.backwards
         loop, marked = self._screened(group)
         is_float16 = self.settings.dtype != "bfloat16"
-        hazards = Hazards(self.program, float16=is_float16)
+        hazards = Hazards(
+            self.program, float16=is_float16, asks_for_all=self.asks_for_all
+        )
         penalties = Penalties(self.program, scope, hazards)
         losses = ProbabilityLosses(self.program, scope, backwards, hazards)
         late = losses.late() | penalties.late()

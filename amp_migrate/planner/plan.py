@@ -383,16 +383,19 @@ def planned(
     switches: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
     *,
     hold: bool = False,
+    grows: bool = False,
     alone: Alone | None = None,
 ) -> tuple[Planner, dict[str, Plan]]:
     """The plans of a program, and who made them: as often anew as loops turn out to depend on
     loops that are left alone. Loops that need other files may only say so with `hold`, and are
-    refused with `alone`.
+    refused with `alone`; with `grows`, what they run asks for all of these at once: each time that
+    some join, all is planned anew.
     """
     barred = dict(blocked or {})
     while True:
         planner = Planner(program, settings, barred, project, switches)
         planner.loops.asks_first = hold
+        planner.loops.asks_for_all = grows
         planner.alone = alone
         plans = planner.plan()
         if not planner.conflicts.keys() - barred.keys():

@@ -22,13 +22,15 @@ from tests.bench.bench_migrate import ROOT, compile_package, make_tree
 
 LIMIT = 100
 # One process: a worker imports what is installed, which need not be the checkout that it works for.
+# It ends as the program ends, which leaves its memory to the system.
 MIGRATE = """
 import sys
 sys.path.insert(0, "")
 from amp_migrate.pipeline import workers
 workers.workers_for = lambda *_, **__: 0
-from amp_migrate.cli import main
-sys.exit(main(["migrate", "--check", *sys.argv[1:]]))
+from amp_migrate.cli import console
+sys.argv[1:1] = ["migrate", "--check"]
+console()
 """
 HOOKED = ROOT / "fixtures" / "accumulation_boundary" / "after.py"
 BASE = """import torch

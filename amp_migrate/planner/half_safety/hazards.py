@@ -50,6 +50,7 @@ from amp_migrate.planner.half_safety.handed_places import sees_products
 from amp_migrate.planner.half_safety.inside import Inside
 from amp_migrate.planner.half_safety.other_files import (
     apart_elsewhere,
+    asked_together,
     cast_elsewhere,
     in_other_file,
     second_order,
@@ -84,13 +85,16 @@ class Hazards:
         float16: bool = True,
         everywhere: bool = False,
         given: Facts | None = None,
+        asks_for_all: bool = False,
     ) -> None:
         """`float16` False leaves out what only float16's range forbids: bfloat16 has float32's.
-        `given`: what calls in other files give parameters.
+        `given`: what calls in other files give parameters; `asks_for_all`: what is refused for the
+        sake of other files names all of these, not the first alone.
         """
         self.program = program
         self.given = given or {}
         self.float16 = float16
+        self.asks_for_all = asks_for_all
         self.elsewhere = everywhere
         """Whether the program is another one than that of the loop."""
         dtype = "float16" if float16 else "bfloat16"
@@ -127,6 +131,7 @@ class Hazards:
         reached: dict[str, None] = {}
         is_wide, handed = False, HandedFacts(self.program)
         handed.add(self.asked, statements, scope)
+        refused: list[Refusal] = []
         for program, function, calls in abroad(self.program, statements, scope):
             reached[resolved(program.module.path)] = None
             several = handed.of(program.scope(function))
@@ -139,10 +144,15 @@ class Hazards:
                     )
                 except Refusal as refusal:
                     ways = reached if refusal.files else ()
-                    raise in_other_file(
+                    told = in_other_file(
                         self.program, refusal, statements[0], program, ways
-                    ) from None
+                    )
+                    if not (self.asks_for_all and told.files):
+                        raise (refused or [told])[0] from None
+                    refused.append(told)
                 is_wide = is_wide or other.makes_wide(function)
+        if refused:
+            raise asked_together(refused)
         is_wide = is_wide or sees_products(handed)
         self.wanted += reached if is_wide else []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from amp_migrate.model.program import Program
@@ -82,3 +82,10 @@ def second_order(program: Program, call: ast.Call) -> Refusal:
         "gradients that are taken within the loss must be float32, and would be half here",
         (resolved(program.module.path),),
     )
+
+
+def asked_together(refused: Sequence[Refusal]) -> Refusal:
+    """The first of some refusals, with the files that all of them ask for."""
+    first = refused[0]
+    files = tuple(dict.fromkeys(file for one in refused for file in one.files))
+    return Refusal(first.reason, first.node, first.message, files)
