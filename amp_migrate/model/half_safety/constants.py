@@ -11,11 +11,11 @@ from amp_migrate.model.half_safety.huge_numbers import (
     carries_huge,
     may_be_huge,
 )
-from amp_migrate.model.half_safety.making import where_made
+from amp_migrate.model.half_safety.making import grown_from, where_made
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import spelled
 from amp_migrate.torch_facts.ops import Spelling
-from amp_migrate.torch_facts.ops.roles import MIXES
+from amp_migrate.torch_facts.ops.roles import BOUNDS_ABOVE, MIXES
 
 _RULE = "big-constant-in-half"
 _MIXES = (ast.Add, ast.Sub, ast.Mult)
@@ -126,7 +126,9 @@ def _of_call(
     elif _is_cast(asked, given[0], scope) and _is_float(
         asked, given[0], huge[0], scope
     ):
-        yield _hazard(call, huge[0], (given[0],))
+        bounds = found.op.name in BOUNDS_ABOVE
+        made = grown_from(asked, given[0], scope) if bounds else given[0]
+        yield _hazard(call, huge[0], (made,))
 
 
 def _is_huge(asked: Asked, given: ast.expr, scope: Scope) -> bool:

@@ -1,4 +1,6 @@
-"""Where a tensor is made that is written in place further on: a cast belongs there."""
+"""Where a cast belongs: where a tensor is made that is written in place further on, or where the
+values come about that an operator bounds.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ import ast
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
-from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.torch_facts.ops import creation
+from amp_migrate.torch_facts.ops.roles import ROUNDS
 
 
 def where_made(
@@ -65,3 +68,29 @@ def _is_made_here(asked: Asked, tensor: ast.expr, scope: Scope) -> bool:
         and found.op.result == "like"
         and not name.endswith("_")
     )
+
+
+def grown_from(asked: Asked, expr: ast.expr, scope: Scope) -> ast.expr:
+    """`x - low` of `((x - low) / step).round()`, also where an autograd function rounds: what is
+    still small before the division.
+    """
+    inner = expr
+    while isinstance(inner, ast.Call):
+        given = _rounded(asked, inner, scope)
+        if given is None:
+            return expr
+        inner = given
+    if not isinstance(inner, ast.BinOp) or not isinstance(inner.op, ast.Div):
+        return expr
+    return inner.left if asked.needs_cast(inner.left, scope) else expr
+
+
+def _rounded(asked: Asked, call: ast.Call, scope: Scope) -> ast.expr | None:
+    """What a call rounds."""
+    found = spelled(asked.inference, call, scope)
+    if found is not None:
+        given = operands(found, call)
+        return given[0] if found.op.name in ROUNDS and given else None
+    func = call.func
+    is_applied = isinstance(func, ast.Attribute) and func.attr == "apply"
+    return call.args[0] if is_applied and call.args else None

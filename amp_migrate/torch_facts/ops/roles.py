@@ -5,6 +5,8 @@ from __future__ import annotations
 BOUNDS_BELOW = ("clamp", "clamp_min", "maximum")
 BOUNDS_ABOVE = ("clamp", "clamp_max", "minimum")
 BOUNDS = ("clamp", "clamp_min", "clamp_max", "maximum", "minimum")
+ROUNDS = ("round", "floor", "ceil", "trunc")
+"""Whole numbers that are no further than 1 from what they are made of."""
 GUARDS = (*BOUNDS, "add")
 """What keeps a value from the edge where a logarithm or a division is infinite."""
 LENGTHS = ("norm", "linalg.norm", "linalg.vector_norm")
