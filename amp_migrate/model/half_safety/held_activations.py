@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.calls.arguments import argument, default_of
+from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.half_safety.trail import Origin
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope, returned
@@ -119,11 +120,9 @@ class Activations:
             )
         if not (value.name or "").endswith(".Sequential"):
             return False
-        last = made.args[-1]
-        if isinstance(last, ast.Starred):
-            ends = list(self._ends_of(last.value, scope))
-            return any(self.may_saturate(one, home) for one, home in ends)
-        return self.may_saturate(last, scope)
+        last = (one for one in ends(self.program, made) if one is not None)
+        home = self.program.module.scope_of
+        return any(self.may_saturate(one, home(one)) for one in last)
 
     def origin(self, layer: ast.expr | None) -> Origin | None:
         """What the last layer of a sequence makes of its input; None where nothing tells."""
@@ -139,27 +138,6 @@ class Activations:
             return self.origin(layer.args[0])  # `norm(nn.Conv2d())`
         known = {"lower": Origin.RAW, "fp32": Origin.GIVEN}
         return known.get(op.policy) if op is not None else None
-
-    def _ends_of(
-        self, expr: ast.expr, scope: Scope
-    ) -> Iterator[tuple[ast.expr, Scope]]:
-        """The layers that a list may end in."""
-        if isinstance(expr, (ast.List, ast.Tuple)):
-            yield from ((one, scope) for one in expr.elts[-1:])
-        name = dotted_name(expr)
-        home = scope.lookup(name.partition(".")[0]) if name else None
-        if name is None or home is None:
-            return
-        for binding in home.bindings.get(name, ()):
-            if isinstance(binding.value, (ast.List, ast.Tuple)):
-                yield from ((one, home) for one in binding.value.elts[-1:])
-        for call in home.calls:
-            func = call.func
-            is_append = isinstance(func, ast.Attribute) and (
-                func.attr == "append" and dotted_name(func.value) == name
-            )
-            if is_append and call.args:
-                yield call.args[0], home
 
     def _held(self, expr: ast.expr, scope: Scope) -> Iterator[Held]:
         """What a name or an attribute may hold, whoever passes it."""
