@@ -115,3 +115,42 @@ def test_an_operator_by_another_name_is_in_sight(
     outcome = rewrite_program([file], Settings())[file].outcome
     assert [loop.status for loop in outcome.loops] == ["migrated"]
     assert any("what `criterion` runs" in n.message for n in outcome.notes) is told
+
+
+FROZEN = """\
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def train(net, teacher, loader, device):
+    optimizer = torch.optim.Adam(net.parameters())
+    teacher.requires_grad_(False)
+    for x, y in loader:
+        optimizer.zero_grad()
+        x = x.to(device)
+        {lines}
+        loss = F.mse_loss(net(x), wanted)
+        loss.backward()
+        optimizer.step()
+
+
+device = torch.device("cuda")
+train(torch.nn.Linear(4, 1).to(device), torch.load(sys.argv[1]).to(device), [], device)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ("out = net(x); out = out.detach(); out.requires_grad_(); wanted = out.mean()", False),
+        ("wanted = teacher(x)", True),
+    ],
+)
+def test_what_is_asked_as_tensors_are_is_no_model(tmp_path: Path, lines: str, told: bool) -> None:
+    file = tmp_path / "main.py"
+    file.write_text(FROZEN.format(lines=lines), encoding="utf-8")
+    outcome = rewrite_program([file], Settings())[file].outcome
+    assert [loop.status for loop in outcome.loops] == ["migrated"]
+    assert any("nothing in sight shows what" in n.message for n in outcome.notes) is told

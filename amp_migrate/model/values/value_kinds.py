@@ -35,12 +35,13 @@ from amp_migrate.model.values.kinds import (
     optimizer_name,
     scheduler_name,
 )
+from amp_migrate.torch_facts.methods import KEEPS_DTYPE, OF_MODULES
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition
 
-# Methods that only models have, and what only optimizers have: evidence where no constructor is in
-# sight.
+# Methods that only models have: evidence where no constructor is in sight; and one that tensors
+# have as well.
 _MODEL_METHODS = {
     "parameters",
     "named_parameters",
@@ -49,8 +50,9 @@ _MODEL_METHODS = {
     "eval",
     "modules",
     "named_modules",
-    "requires_grad_",
 }
+_OF_BOTH = "requires_grad_"
+_OF_TENSORS = KEEPS_DTYPE - OF_MODULES
 
 _LISTS = (ast.List, ast.Tuple, ast.ListComp, ast.BinOp)
 
@@ -307,8 +309,9 @@ class Values:
         if optimizer_name(last) or scheduler_name(last):
             return False
         used = self.methods_used(name, scope)
+        is_frozen = _OF_BOTH in used and not used & _OF_TENSORS
         return (
-            bool(used & _MODEL_METHODS)
+            (is_frozen or bool(used & _MODEL_METHODS))
             and not criterion_name(last)
             and "step" not in used
         )
