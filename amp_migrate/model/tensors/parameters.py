@@ -21,6 +21,7 @@ from amp_migrate.model.tensors.fact import (
     Fact,
     join,
 )
+from amp_migrate.model.values.call_values import is_accessor
 from amp_migrate.torch_facts.methods import FORWARD_HOOKS
 
 if TYPE_CHECKING:
@@ -218,6 +219,8 @@ def _function_of(program: Program, binding: Binding) -> Function | None:
 def _sites(
     program: Program, function: Function
 ) -> Iterator[tuple[ast.Call, Scope, bool]]:
+    if is_accessor(function):
+        return  # what is called by its name is what it gives
     is_run = function.name in ("forward", "__call__")
     for site in program.graph.runs(function):
         if not is_run or _calls_forward(

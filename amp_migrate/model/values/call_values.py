@@ -372,3 +372,10 @@ def is_property(function: Function) -> bool:
         name.rpartition(".")[2] in ("property", "cached_property")
         for name in names
     )
+
+
+def is_accessor(function: Function) -> bool:
+    """Whether a method is what an attribute is read or set by: `@loss.setter`."""
+    marks = [dotted_name(one) or "" for one in function.decorator_list]
+    ends = {one.rpartition(".")[2] for one in marks if "." in one}
+    return is_property(function) or "setter" in ends

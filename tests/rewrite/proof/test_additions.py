@@ -350,6 +350,31 @@ def test_casts(name: str) -> None:
     assert failures(body, casts=1) == ([] if proved else [found])
 
 
+ACCESSOR = """
+class Loss(torch.nn.Module):
+    def __init__(self, smoothing=0.0):
+        self.smoothing = smoothing
+    def forward(self, x, y):
+        found = torch.zeros_like(x)
+        found.scatter_(1, y, (1.0 - self.smoothing).float())
+        return found
+class Net(torch.nn.Module):
+    @property
+    def loss(self):
+        return self._loss
+    @loss.setter
+    def loss(self, settings):
+        kind, smoothing = settings
+        self._loss = Loss(smoothing=smoothing)
+    def forward(self, x, y):
+        return self.loss(torch.log(x), y)
+"""
+
+
+def test_a_setter_is_no_function_that_is_called() -> None:
+    assert failures(ACCESSOR, casts=1) == ["(1.0 - self.smoothing).float()"]
+
+
 STEP = "def step(model, scaler):\n    pass\n"
 HANDED = {
     "a loop over functions": f"{STEP}for one in (step, len):\n    one(model)\n",
