@@ -67,7 +67,10 @@ def belongs_behind(
     return finding_at(program, call, rule, message, related=related, fix=fix)
 
 
-def move_tail(program: Program, region: Region) -> tuple[Edit, ...] | None:
+def move_tail(
+    program: Program,
+    region: Region,
+) -> tuple[Edit, ...] | None:
     """Backward, step and update go behind the `with`, where they end its block; None where
     something else follows them.
     """

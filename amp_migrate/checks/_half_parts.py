@@ -44,7 +44,10 @@ def _in_model(program: Program, whole: Found) -> Iterator[ast.Call]:
             yield from _in_maker(program, part.call)
 
 
-def _in_maker(program: Program, made: ast.Call) -> Iterator[ast.Call]:
+def _in_maker(
+    program: Program,
+    made: ast.Call,
+) -> Iterator[ast.Call]:
     """The layers that stand in a call, as in that of a Sequential."""
     for call in nodes_in(made):
         if isinstance(call, ast.Call) and _is_half(program, call):
@@ -74,7 +77,11 @@ def _in_class(
                     yield from _in_maker(program, call)
 
 
-def _is_kept(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _is_kept(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """Whether a statement that sets an attribute of the object makes it."""
     statement = program.module.statement_of(call)
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None

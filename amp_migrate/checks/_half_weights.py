@@ -34,7 +34,11 @@ def converts(
     )
 
 
-def _is_half(program: Program, expr: ast.expr, dtypes: tuple[str, ...]) -> bool:
+def _is_half(
+    program: Program,
+    expr: ast.expr,
+    dtypes: tuple[str, ...],
+) -> bool:
     """Whether an argument is one of some types, or a variable that holds nothing else."""
     if HALVES.get(program.canonical(expr) or "") in dtypes:
         return True

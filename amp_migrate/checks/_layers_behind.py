@@ -80,7 +80,11 @@ def _multiplies(name: str) -> bool:
     return row is not None and row.op is not None and row.op.policy == "lower"
 
 
-def gives_product(program: Program, call: ast.Call, scope: Scope) -> bool:
+def gives_product(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """Whether a call runs a layer, or a row of layers, that ends in such a product."""
     made = _made(program.values.of(call.func, scope).origin)
     for _ in range(_MOST):
@@ -126,7 +130,11 @@ def _hands_on(
     )
 
 
-def _runs_elsewhere(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _runs_elsewhere(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """Whether a model out of sight is run in a region as well, so that it has none of its own."""
     value = program.values.of(call.func, scope)
     name = dotted_name(call.func)

@@ -111,7 +111,11 @@ def _parts_of_dtype(program: Program, expr: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _is_model(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _is_model(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     return program.values.callee(call, scope) is None and (
         program.effects.is_forward(call, scope) or _is_moved(program, call.func)
     )
@@ -203,7 +207,11 @@ def _is_cast(name: ast.expr, parents: dict[ast.AST, ast.AST]) -> bool:
     return False
 
 
-def gives_half(program: Program, call: ast.Call, scope: Scope) -> bool:
+def gives_half(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """Whether every function in sight that a call in the region runs gives half precision."""
     given = list(_given_back(program, call, scope))
     return bool(given) and all(
@@ -212,7 +220,11 @@ def gives_half(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def half_entries(program: Program, expr: ast.expr, scope: Scope) -> set[str]:
+def half_entries(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> set[str]:
     """The keys, as they are written, under which such a function gives half precision in a dict."""
     if not isinstance(expr, ast.Call):
         return set()

@@ -187,7 +187,11 @@ def is_other_arm(program: Program, node: ast.AST) -> bool:
     return False
 
 
-def dtype_name(program: Program, expr: ast.expr, scope: Scope) -> str | None:
+def dtype_name(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> str | None:
     """`bfloat16` where that is the only dtype which `expr` may name."""
     found = dtype_choices(program, expr, scope)
     return next(iter(found)) if found is not None and len(found) == 1 else None

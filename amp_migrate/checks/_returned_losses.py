@@ -78,7 +78,10 @@ def _starts_backward(program: Program, use: ast.expr) -> bool:
     return isinstance(above, ast.Attribute) and above.attr == "backward"
 
 
-def _place(program: Program, use: ast.expr) -> tuple[int | None] | None:
+def _place(
+    program: Program,
+    use: ast.expr,
+) -> tuple[int | None] | None:
     """Which of the returned values it is; None where it is not returned."""
     above = program.module.parents[use]
     if isinstance(above, ast.Return):

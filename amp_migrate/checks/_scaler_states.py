@@ -169,7 +169,11 @@ def is_handled(program: Program, scope: Scope, method: str) -> bool:
     return False
 
 
-def is_done_elsewhere(program: Program, scope: Scope, method: str) -> bool:
+def is_done_elsewhere(
+    program: Program,
+    scope: Scope,
+    method: str,
+) -> bool:
     """Whether a method of the same class, or of an heir or a base that keeps the scaler, saves or
     loads its state.
     """

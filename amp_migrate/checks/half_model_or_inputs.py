@@ -187,7 +187,11 @@ def _given_back(
                     yield target, site.scope
 
 
-def _parts_named(program: Program, name: str, scope: Scope) -> Iterator[str]:
+def _parts_named(
+    program: Program,
+    name: str,
+    scope: Scope,
+) -> Iterator[str]:
     """Other names of parts of a model, unless they are frozen: `unet = pipe.unet`."""
     for own, bindings in scope.bindings.items():
         for one in bindings:
@@ -214,7 +218,12 @@ def _moved(expr: ast.expr) -> str | None:
     return dotted_name(expr)
 
 
-def _target(program: Program, call: ast.Call, at: int, of: int) -> str | None:
+def _target(
+    program: Program,
+    call: ast.Call,
+    at: int,
+    of: int,
+) -> str | None:
     """The variable that gets one of the values of a call."""
     statement = program.module.parents[call]
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -296,7 +305,11 @@ def _is_given(
     )
 
 
-def _is_given_to_half(program: Program, name: str, scope: Scope) -> bool:
+def _is_given_to_half(
+    program: Program,
+    name: str,
+    scope: Scope,
+) -> bool:
     """Whether a model with half-precision weights gets `name` as well, which needs it so."""
     half = half_models(program, scope)
     return any(
@@ -308,7 +321,11 @@ def _is_given_to_half(program: Program, name: str, scope: Scope) -> bool:
     )
 
 
-def _fix(program: Program, call: ast.Call, why: str) -> Fix | None:
+def _fix(
+    program: Program,
+    call: ast.Call,
+    why: str,
+) -> Fix | None:
     """Without the conversion; where it is a statement of its own, or has other arguments, a person
     decides.
     """

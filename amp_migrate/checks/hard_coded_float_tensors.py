@@ -19,7 +19,10 @@ _MESSAGE = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Uses of the types in functions that run under autocast."""
     for use in program.uses.of("torch.FloatTensor", "torch.cuda.FloatTensor"):
         if (

@@ -106,7 +106,10 @@ def _returns(
         )
 
 
-def _statement(program: Program, call: ast.Call) -> ast.Assign | None:
+def _statement(
+    program: Program,
+    call: ast.Call,
+) -> ast.Assign | None:
     """The assignment of a call's value, be it only where there is a scaler: `loss =
     scaler.scale(loss) if scaler else loss`.
     """

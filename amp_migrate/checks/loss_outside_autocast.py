@@ -112,7 +112,11 @@ def _runs_layer(
     )
 
 
-def _may_be_half(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def _may_be_half(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """Not a part of what a model gives that it computes in float32."""
     fact = program.precision.inference.of(expr, scope)
     return fact.dtypes != DType.FLOAT
@@ -195,7 +199,11 @@ def _losses_with_autocast_off(
                 yield node
 
 
-def _casts(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _casts(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     return any(
         isinstance(node, ast.Attribute) and node.attr in WIDENS
         for function in targets(program, call, scope)

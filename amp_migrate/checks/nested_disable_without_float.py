@@ -28,7 +28,10 @@ RULE = Rule("nested-disable-without-float", severity="error")
 _CASTS = {*WIDENS, *TYPES, "to", "float32", "autocast"}
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Find uses of the outer region's values in an island that is switched off."""
     for region in regions(program):
         if not region.off or not isinstance(region.node, ast.With):
@@ -147,7 +150,11 @@ def _casts(program: Program, call: ast.Call) -> bool:
     )
 
 
-def _half_before(program: Program, region: Region, outer: Region) -> set[str]:
+def _half_before(
+    program: Program,
+    region: Region,
+    outer: Region,
+) -> set[str]:
     """Names that are half where the island begins."""
     found: set[str] = set()
     for statement in statements(outer.blocks()):

@@ -170,7 +170,10 @@ def _asks_for_dtype(
     )
 
 
-def _is_compared_with_text(program: Program, node: ast.expr) -> bool:
+def _is_compared_with_text(
+    program: Program,
+    node: ast.expr,
+) -> bool:
     """`args.dtype` of `args.dtype in ("float16", "bfloat16")`: a setting, and no dtype."""
     test = program.module.parents[node]
     if not isinstance(test, ast.Compare) or test.left is not node:

@@ -49,7 +49,10 @@ def _entries(tables: list[Part] | None) -> list[Part] | None:
     return found or None
 
 
-def _returned(home: Program, function: Function) -> list[Part] | None:
+def _returned(
+    home: Program,
+    function: Function,
+) -> list[Part] | None:
     where = home.scope(function)
     return [(home, value, where) for value in returned(function)] or None
 

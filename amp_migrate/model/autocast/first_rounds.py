@@ -32,17 +32,29 @@ def half_at_first(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return _at_first(program, expr, scope, is_half, _HOPS)
 
 
-def float_at_first(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def float_at_first(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """Whether a value is float32 for certain, in the same way."""
     return _at_first(program, expr, scope, is_float, _HOPS)
 
 
-def is_half(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def is_half(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """Whether a value is half for certain, whenever it is asked for."""
     return program.precision.half(expr, scope) is not None
 
 
-def is_float(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def is_float(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """Whether a value is float32 for certain, whenever it is asked for."""
     return program.precision.of(expr, scope).dtypes == DType.FLOAT
 
@@ -131,7 +143,11 @@ def _without_earlier(
     return bindings
 
 
-def _follows(program: Program, loop: ast.For, use: ast.Name) -> bool:
+def _follows(
+    program: Program,
+    loop: ast.For,
+    use: ast.Name,
+) -> bool:
     """Whether the use stands behind a loop, in the same block or deeper."""
     block = program.module.block_of(loop)
     behind = block[block.index(loop) + 1 :]
@@ -139,7 +155,11 @@ def _follows(program: Program, loop: ast.For, use: ast.Name) -> bool:
     return any(one in above for one in behind)
 
 
-def _is_before(program: Program, binding: Binding, loop: ast.For) -> bool:
+def _is_before(
+    program: Program,
+    binding: Binding,
+    loop: ast.For,
+) -> bool:
     if binding.how == "parameter":
         return True
     return program.module.statement_of(binding.statement).lineno < loop.lineno
@@ -173,7 +193,12 @@ def _first(
     return [one for one in bindings if one not in inside]
 
 
-def _gives(program: Program, binding: Binding, test: _Test, hops: int) -> bool:
+def _gives(
+    program: Program,
+    binding: Binding,
+    test: _Test,
+    hops: int,
+) -> bool:
     if binding.how == "parameter":
         return any(
             _at_first(program, given, where, test, hops)

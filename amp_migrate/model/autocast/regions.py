@@ -89,7 +89,11 @@ class RegionIndex:
             True if cached is None else _truth(cached),
         )
 
-    def _dtype(self, dtype: ast.expr | None, device: str | None) -> str | None:
+    def _dtype(
+        self,
+        dtype: ast.expr | None,
+        device: str | None,
+    ) -> str | None:
         if dtype is None:
             return DEFAULTS.get(device or "")
         return HALVES.get(self.program.canonical(dtype) or "")
@@ -193,7 +197,10 @@ class RegionIndex:
         )
 
 
-def _of_lightning(call: ast.Call, dtypes: frozenset[str]) -> Region:
+def _of_lightning(
+    call: ast.Call,
+    dtypes: frozenset[str],
+) -> Region:
     """The region of a Trainer, which is off where its precision may be float32."""
     half = dtypes - {"float32"}
     dtype = next(iter(half)) if len(half) == 1 else None

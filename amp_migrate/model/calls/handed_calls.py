@@ -84,7 +84,11 @@ def _at(target: ast.expr, place: int | None) -> ast.expr | None:
     return target.elts[place] if place < len(target.elts) else None
 
 
-def _called_by(graph: CallGraph, name: str, home: Scope) -> Iterator[CallSite]:
+def _called_by(
+    graph: CallGraph,
+    name: str,
+    home: Scope,
+) -> Iterator[CallSite]:
     """The calls of a variable, which stand in the text."""
     for call, caller in graph.calls_of(name):
         if isinstance(call.func, ast.Name) and caller.lookup(name) is home:

@@ -133,7 +133,10 @@ def _sets_attribute(call: ast.Call) -> bool:
     )
 
 
-def _defaulted(arguments: ast.arguments, default: ast.AST) -> Iterator[str]:
+def _defaulted(
+    arguments: ast.arguments,
+    default: ast.AST,
+) -> Iterator[str]:
     """The parameters that a default is for."""
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [

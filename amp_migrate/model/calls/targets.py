@@ -342,7 +342,11 @@ def parts(
         yield expr.value, scope
 
 
-def _new(program: Program, call: ast.Call, scope: Scope) -> Function | None:
+def _new(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> Function | None:
     """`__new__` of a class that a call names, which may give back objects of others."""
     cls = program.graph.class_named(call.func, scope)
     return program.graph.method(cls, "__new__") if cls is not None else None
@@ -358,7 +362,10 @@ def forwards(program: Program, cls: ast.ClassDef) -> tuple[Function, ...]:
     return program.remembered((forwards, cls), found)
 
 
-def own_forwards(program: Program, cls: ast.ClassDef) -> Iterator[Function]:
+def own_forwards(
+    program: Program,
+    cls: ast.ClassDef,
+) -> Iterator[Function]:
     """What a call of an instance runs of its class and of its bases."""
     for name in ("forward", "__call__"):
         method = program.graph.method(cls, name)

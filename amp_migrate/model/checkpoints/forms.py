@@ -168,7 +168,10 @@ def _is_read(program: Program, state: ast.expr, of: str | None) -> bool:
     return bool(reads) and all(_is_read(program, one, of) for one in reads)
 
 
-def _reads_of(program: Program, statement: ast.Assign) -> list[ast.Name]:
+def _reads_of(
+    program: Program,
+    statement: ast.Assign,
+) -> list[ast.Name]:
     """Where the one variable is read that a statement sets."""
     target = statement.targets[0]
     if len(statement.targets) > 1 or not isinstance(target, ast.Name):

@@ -32,7 +32,11 @@ class ConstructionSites:
         self.module = graph.module
         self._known: dict[tuple[Function, ast.ClassDef], list[Site]] = {}
 
-    def of(self, init: Function, owner: ast.ClassDef) -> list[Site]:
+    def of(
+        self,
+        init: Function,
+        owner: ast.ClassDef,
+    ) -> list[Site]:
         """The calls that run the `__init__` of a class. Asked about each part of each object."""
         key = init, owner
         if key not in self._known:
@@ -40,7 +44,11 @@ class ConstructionSites:
             self._known[key] = list(dict.fromkeys(self._sites(init, owner)))
         return list(self._known[key])
 
-    def _sites(self, init: Function, owner: ast.ClassDef) -> Iterator[Site]:
+    def _sites(
+        self,
+        init: Function,
+        owner: ast.ClassDef,
+    ) -> Iterator[Site]:
         """The same, found anew; some come twice."""
         for heir in self.graph.heirs(owner):
             own = self.graph.method(heir, "__init__")

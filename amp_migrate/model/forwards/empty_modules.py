@@ -57,7 +57,11 @@ def _may_be_empty(program: Program, cls: ast.ClassDef, deep: int) -> bool:
     )
 
 
-def _is_empty(program: Program, base: ast.expr, deep: int) -> bool:
+def _is_empty(
+    program: Program,
+    base: ast.expr,
+    deep: int,
+) -> bool:
     """Whether a base adds nothing: one of the lineage, which is asked as well, or of another
     file.
     """

@@ -61,7 +61,10 @@ def _is_put_before(program: Program) -> bool:
     )
 
 
-def _first(program: Program, made: ast.Call) -> ast.ClassDef | None:
+def _first(
+    program: Program,
+    made: ast.Call,
+) -> ast.ClassDef | None:
     """The class of the first layer, of a sequence within as well."""
     first: ast.expr = made
     while isinstance(first, ast.Call) and (

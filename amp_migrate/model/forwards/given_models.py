@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from amp_migrate.model.syntax.module import Scope
 
 
-def is_given_model(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def is_given_model(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """Whether an argument is a model, by its use here or where a caller gives it."""
     return program.values.is_model(expr, scope) or (
         isinstance(expr, ast.Name)

@@ -66,7 +66,11 @@ def is_told(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:
+def _is_library(
+    program: Program,
+    func: ast.expr,
+    scope: Scope,
+) -> bool:
     """A name of a library, and no variable of another file of the project."""
     if program.canonical(func) is None:
         return False
@@ -75,7 +79,11 @@ def _is_library(program: Program, func: ast.expr, scope: Scope) -> bool:
     return program.reaching.imported.variable(func, scope) is None
 
 
-def _is_open(program: Program, call: ast.Call, scope: Scope) -> bool:
+def _is_open(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """A variable with an unknown value that is called with outputs and targets."""
     func = call.func
     if not isinstance(func, ast.Name) or program.values.of(func, scope):
@@ -133,7 +141,11 @@ def bce_behind(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
     ]
 
 
-def is_bce_given(program: Program, call: ast.Call, scope: Scope) -> bool:
+def is_bce_given(
+    program: Program,
+    call: ast.Call,
+    scope: Scope,
+) -> bool:
     """Whether a call is handed what computes one: `compute_loss(model, self.criterion, x, y)`."""
     return any(
         _computes_bce(one)
@@ -265,7 +277,10 @@ def _found(part: Part, search: _Search) -> Iterator[Behind]:
     yield from members
 
 
-def _made_by(found: tuple[Behind, ...], search: _Search) -> Iterator[Behind]:
+def _made_by(
+    found: tuple[Behind, ...],
+    search: _Search,
+) -> Iterator[Behind]:
     """What functions give back that a call may run: `makers[name](size)`."""
     for home, node in found:
         if not isinstance(node, FUNCTIONS):

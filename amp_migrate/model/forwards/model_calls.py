@@ -372,7 +372,11 @@ class Forwards:
         runs = effects.of_function(forward) & EventKind.FORWARD
         return EventKind.CALLABLE if runs else EventKind.NONE
 
-    def _of_object(self, func: ast.expr, scope: Scope) -> EventKind:
+    def _of_object(
+        self,
+        func: ast.expr,
+        scope: Scope,
+    ) -> EventKind:
         """`obj(x)` runs `__call__` of its class."""
         value = self.values.of(func, scope)
         program = value.foreign[0] if value.foreign is not None else None

@@ -48,7 +48,11 @@ def sequences(
     return [(name, made) for made in made_of(program, run, scope)]
 
 
-def made_of(program: Program, run: ast.expr, scope: Scope) -> list[ast.Call]:
+def made_of(
+    program: Program,
+    run: ast.expr,
+    scope: Scope,
+) -> list[ast.Call]:
     """What makes the Sequential of a name; nothing where it may be something else."""
     name = dotted_name(run) or ""
     found: list[ast.Call] = []

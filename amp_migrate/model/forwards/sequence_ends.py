@@ -20,7 +20,10 @@ _Addition: TypeAlias = "tuple[ast.stmt, ast.expr | None]"
 """A statement that adds to a list, and what it adds; None where that is not told."""
 
 
-def ends(program: Program, made: ast.Call) -> list[ast.expr | None]:
+def ends(
+    program: Program,
+    made: ast.Call,
+) -> list[ast.expr | None]:
     """The layers that may be the last one; None for one that is out of sight."""
     if made not in program.module.parents:
         return [None]  # a base class of another file makes it
@@ -105,7 +108,11 @@ def _before(statement: ast.stmt, other: ast.stmt) -> bool:
     return statement.lineno < other.lineno
 
 
-def _additions(program: Program, name: str, scope: Scope) -> list[_Addition]:
+def _additions(
+    program: Program,
+    name: str,
+    scope: Scope,
+) -> list[_Addition]:
     """In the order of the source."""
     found: list[_Addition] = []
     for binding in _bindings(program, name, scope):

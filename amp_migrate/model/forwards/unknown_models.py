@@ -179,7 +179,11 @@ def _is_unknown_loss(program: Program, call: ast.Call, scope: Scope) -> bool:
     return _is_unknown(program, call.func, scope)
 
 
-def _is_unknown(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def _is_unknown(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     value = program.values.of(expr, scope)
     if value.kind not in (Kind.MODEL, Kind.CRITERION, Kind.UNKNOWN):
         return False
@@ -318,7 +322,10 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
     return [one for one in found if resolved(one[0].module.path) not in own]
 
 
-def _named(program: Program, scope: Scope) -> Iterator[Definition]:
+def _named(
+    program: Program,
+    scope: Scope,
+) -> Iterator[Definition]:
     """What the calls of a scope name, or find in a module whose name is computed."""
     yield from called(program, scope)
     for call in scope.calls if imports_late(program) else ():

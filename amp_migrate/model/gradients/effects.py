@@ -112,7 +112,10 @@ def _is_own(module: Module, node: ast.AST) -> bool:
     return written is not None and is_own_change(module, written)
 
 
-def _rewritten(module: Module, node: ast.AST) -> ast.Attribute | None:
+def _rewritten(
+    module: Module,
+    node: ast.AST,
+) -> ast.Attribute | None:
     """The gradient that a node gives other values."""
     gradient = _set(node)
     if gradient is not None:
@@ -141,7 +144,10 @@ def _set(node: ast.AST) -> ast.Attribute | None:
     return _gradient(node)
 
 
-def _written_in_part(module: Module, node: ast.AST) -> ast.Attribute | None:
+def _written_in_part(
+    module: Module,
+    node: ast.AST,
+) -> ast.Attribute | None:
     """`p.grad.data[i] += other.grad[i]`"""
     if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Load):
         return None

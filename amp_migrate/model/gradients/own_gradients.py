@@ -39,7 +39,10 @@ def is_own_change(module: Module, written: ast.Attribute) -> bool:
     return all(change.is_own(one) for one in given)
 
 
-def _given(module: Module, written: ast.Attribute) -> Iterator[ast.expr]:
+def _given(
+    module: Module,
+    written: ast.Attribute,
+) -> Iterator[ast.expr]:
     """What is assigned, or handed to the method that writes."""
     parent = module.parents[written]
     if isinstance(parent, ast.Attribute) and parent.attr == "data":

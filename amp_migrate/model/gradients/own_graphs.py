@@ -38,7 +38,11 @@ def begins_graph(
     return found
 
 
-def _is_of_turn(program: Program, leaf: ast.Call, backward: ast.Call) -> bool:
+def _is_of_turn(
+    program: Program,
+    leaf: ast.Call,
+    backward: ast.Call,
+) -> bool:
     """Whether a leaf is made anew for each backward, so that no optimizer holds it."""
     home = program.module.scope_of(leaf)
     for call in home.calls:
@@ -60,7 +64,12 @@ class _Search:
         self.program = program
         self.seen: set[ast.AST] = set()
 
-    def begun(self, expr: ast.expr, scope: Scope, deep: int) -> ast.Call | None:
+    def begun(
+        self,
+        expr: ast.expr,
+        scope: Scope,
+        deep: int,
+    ) -> ast.Call | None:
         """The call that makes the leaf from which alone a value comes."""
         if not deep or expr in self.seen:
             return None
@@ -77,12 +86,19 @@ class _Search:
         bindings = self.program.reaching.at(expr, name).bindings
         return self._of_all([self._bound(one, deep - 1) for one in bindings])
 
-    def _of_all(self, found: list[ast.Call | None]) -> ast.Call | None:
+    def _of_all(
+        self,
+        found: list[ast.Call | None],
+    ) -> ast.Call | None:
         if not found or None in found:
             return None
         return found[0]
 
-    def _bound(self, binding: Binding, deep: int) -> ast.Call | None:
+    def _bound(
+        self,
+        binding: Binding,
+        deep: int,
+    ) -> ast.Call | None:
         value = binding.value
         if value is None or value not in self.program.module.parents:
             return None
@@ -101,7 +117,12 @@ class _Search:
                 return None
         return found
 
-    def _call(self, call: ast.Call, scope: Scope, deep: int) -> ast.Call | None:
+    def _call(
+        self,
+        call: ast.Call,
+        scope: Scope,
+        deep: int,
+    ) -> ast.Call | None:
         if self._wraps(call, scope):
             return call
         functions = functions_run(self.program, call, scope)
