@@ -70,6 +70,12 @@ def groups(
     )
 
 
+def group_of(program: Program, scope: Scope, backward: ast.Call) -> Group:
+    """The group of a scope of which a backward is the first."""
+    found = groups(program, scope, program.effects.backwards(scope))
+    return next(one for one in found if one.backwards[0] is backward)
+
+
 def _used(
     program: Program,
     scope: Scope,

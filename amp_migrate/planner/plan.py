@@ -111,8 +111,6 @@ class Planner:
         self.company: dict[str, None] = {}
         """Files that the program would have to hold for a loop that was refused."""
         self.planned: list[LoopPlan] = []
-        self.groups: dict[ast.Call, Group] = {}
-        """What was planned, by the first backward."""
         self.opened: dict[OpenCall, None] = {}
         """What the planned loops run and nothing was found of."""
         self.conflicts: dict[tuple[str, str, int], Refusal] = {}
@@ -135,7 +133,7 @@ class Planner:
         for scope in self.program.training_scopes:
             plans[scope.module.path].loops += self._decide_all(scope)
         self.planned = with_callers_shared(
-            self.planned, self.loops, self._again
+            self.planned, self.loops, self._plan_loop
         )
         for plan in plans.values():
             plan.loops.sort(key=lambda outcome: outcome.line)
@@ -201,14 +199,6 @@ class Planner:
             self.wiring.restore(after)
         self.loops.beside = []
 
-    def _again(self, plan: LoopPlan) -> LoopPlan:
-        """A loop planned once more, which brings no scaler anywhere. Raises Refusal."""
-        before = self.wiring.snapshot()
-        try:
-            return self._plan_loop(self.groups[plan.loop.backwards[0]])
-        finally:
-            self.wiring.restore(before)
-
     def _decide(self, group: Group) -> LoopOutcome:
         scope, backwards = group.scope, group.backwards
         before = self.wiring.snapshot()
@@ -218,7 +208,6 @@ class Planner:
             refuse_alone(self.alone, backwards[0], asked)
             self.company |= dict.fromkeys(asked)
             self.planned.append(plan)
-            self.groups[backwards[0]] = group
         except Refusal as refusal:
             self.wiring.restore(before)
             if refusal.reason == "already-amp" and self._completes(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from amp_migrate.planner.groups import Group, group_of
 from amp_migrate.planner.loop_edits import LoopPlan
 from amp_migrate.planner.refusal import Refusal
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def with_callers_shared(
     planned: Sequence[LoopPlan],
     planner: LoopPlanner,
-    again: Callable[[LoopPlan], LoopPlan],
+    plan_loop: Callable[[Group], LoopPlan],
 ) -> list[LoopPlan]:
     """The plans, where those whose regions stand in one calling function have each other's in
     sight; where one of them is refused then, it stays as it is.
@@ -29,11 +30,14 @@ def with_callers_shared(
         if not beside:
             found.append(one)
             continue
-        planner.beside = beside
+        before, planner.beside = planner.wiring.snapshot(), beside
         try:
-            found.append(_with_casts(one, again(one)))
+            first, scope = one.loop.backwards[0], one.loop.scope
+            again = plan_loop(group_of(planner.program, scope, first))
+            found.append(_with_casts(one, again))
         except Refusal:
             found.append(one)
+        planner.wiring.restore(before)
         planner.beside = []
     return found
 
