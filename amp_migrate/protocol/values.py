@@ -17,32 +17,12 @@ from amp_migrate.protocol.paths import NOTHING, Path, Val, joined
 from amp_migrate.torch_facts.gradients import UNRECORDED
 
 _CUTS = {"detach", "item", "numpy", "tolist", "no_grad"}
-_BUILTINS = {
-    "sum",
-    "len",
-    "range",
-    "float",
-    "int",
-    "str",
-    "zip",
-    "enumerate",
-    "next",
-    "iter",
-    "max",
-    "min",
-    "abs",
-    "list",
-    "tuple",
-    "dict",
-    "set",
-    "sorted",
-    "isinstance",
-    "getattr",
-    "print",
-    "map",
-    "round",
-    "bool",
-}
+_BUILTINS = frozenset(
+    """
+    sum len range float int str zip enumerate next iter max min abs list
+    tuple dict set sorted isinstance getattr print map round bool
+    """.split()
+)
 
 
 class Evaluation:
