@@ -47,15 +47,23 @@ def is_island(
     ):
         return False
     made = _made_for(asked, wanted)
+    layers_may = all(_is_layer(asked, one, scope) for one in wanted)
     for inner in nodes_in(statement):
         if isinstance(inner, (ast.Lambda, ast.Yield, ast.Await)):
             return False
         if inner in wanted or inner in made:
             continue
         if is_lowered(asked, inner, scope):
-            if not _gets_float32(asked, inner, scope):
+            if not (layers_may and _gets_float32(asked, inner, scope)):
                 return False
     return True
+
+
+def _is_layer(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+    """Whether a call runs a layer: beside an operator, it would get a statement of its own."""
+    if not isinstance(node, ast.Call):
+        return False
+    return spelled(asked.inference, node, scope) is None
 
 
 def _gets_float32(asked: Asked, node: ast.AST, scope: Scope) -> bool:
