@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from amp_migrate.model.autocast.precision import says_float
+from amp_migrate.model.budget import BudgetEndedError
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.half_safety import (
     Asked,
@@ -132,25 +133,33 @@ class Hazards:
         is_wide, handed = False, HandedFacts(self.program)
         handed.add(self.asked, statements, scope)
         refused: list[Refusal] = []
-        for program, function, calls in abroad(self.program, statements, scope):
-            reached[resolved(program.module.path)] = None
-            several = handed.of(program.scope(function))
-            for given in several:
-                other = self._other(program, given)
-                handed.add(other.asked, function.body, program.scope(function))
-                try:
-                    self._check_abroad(
-                        statements[0], other, function, calls, len(several)
+        try:
+            for program, function, calls in abroad(
+                self.program, statements, scope
+            ):
+                reached[resolved(program.module.path)] = None
+                several = handed.of(program.scope(function))
+                for given in several:
+                    other = self._other(program, given)
+                    handed.add(
+                        other.asked, function.body, program.scope(function)
                     )
-                except Refusal as refusal:
-                    ways = reached if refusal.files else ()
-                    told = in_other_file(
-                        self.program, refusal, statements[0], program, ways
-                    )
-                    if not (self.asks_for_all and told.files):
-                        raise (refused or [told])[0] from None
-                    refused.append(told)
-                is_wide = is_wide or other.makes_wide(function)
+                    try:
+                        self._check_abroad(
+                            statements[0], other, function, calls, len(several)
+                        )
+                    except Refusal as refusal:
+                        ways = reached if refusal.files else ()
+                        told = in_other_file(
+                            self.program, refusal, statements[0], program, ways
+                        )
+                        if not (self.asks_for_all and told.files):
+                            raise asked_together(refused or [told]) from None
+                        refused.append(told)
+                    is_wide = is_wide or other.makes_wide(function)
+        except BudgetEndedError:
+            if not refused:
+                raise
         if refused:
             raise asked_together(refused)
         is_wide = is_wide or sees_products(handed)
