@@ -11,12 +11,15 @@ from amp_migrate.model.half_safety.divided_sums import is_count
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.tensors.dimensions import Dimensions
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import spelled
+from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 
 _MANY = 64
 """Turns from which on the rounding errors add up to a percent."""
+_DEEP = 8
 _TOGETHER = ("enumerate", "zip", "reversed", "tqdm")
 
 
@@ -48,9 +51,28 @@ def _of_rows(asked: Asked, call: ast.Call, scope: Scope) -> Iterator[Hazard]:
         return
     rows = call.args[0]
     fact = asked.fact(rows, scope)
-    if scope.lookup(func.id) is None and fact.seen_half and not fact.container:
+    if scope.lookup(func.id) is not None or not fact.seen_half:
+        return
+    if _is_tensor(asked, rows, scope):
         message = f"`{ast.unparse(call)}` adds up any number of rows in half precision"
         yield Hazard("loses-precision", call, (rows,), message)
+
+
+def _is_tensor(asked: Asked, rows: ast.expr, scope: Scope) -> bool:
+    """Whether it is no list: by its dimensions, or since numbers were added to it."""
+    if Dimensions(asked.inference).least(rows, scope, _DEEP):
+        return True
+    made = [rows]
+    if isinstance(rows, ast.Name):
+        reach = asked.inference.program.reaching.at(rows, rows.id)
+        made = [one.value for one in reach.bindings if one.value is not None]
+    return bool(made) and all(
+        isinstance(one, ast.BinOp)
+        and any(
+            number(side, scope) is not None for side in (one.left, one.right)
+        )
+        for one in made
+    )
 
 
 def _addition(

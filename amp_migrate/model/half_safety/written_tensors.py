@@ -89,24 +89,39 @@ def _is_held(program: Program, name: ast.Name, hops: int) -> bool:
     """
     for binding in program.reaching.at(name, name.id).bindings:
         if binding.how != "parameter":
-            if not isinstance(_value(binding), (ast.Call, ast.BinOp)):
+            if _is_kept_by_list(program, binding, hops):
                 return True
             continue
-        given = list(arguments(program, binding)) if hops else []
-        if not given:
+        if not hops:
             return True
+        given = arguments(program, binding)  # none where other files call
         if any(_is_kept(program, one, hops) for one, _ in given):
             return True
     return False
+
+
+def _is_kept_by_list(program: Program, binding: Binding, hops: int) -> bool:
+    """Whether a name was not made for itself: an element of a list is held as the list is."""
+    value = _value(binding)
+    if binding.how != "for" or not isinstance(value, ast.Name):
+        return not isinstance(value, (ast.Call, ast.BinOp))
+    at = program.module.statement_of(value)
+    is_last = isinstance(at, ast.Return)
+    if not is_last and is_read_after(program.module, value, at):
+        return True
+    return _is_held(program, value, hops)
 
 
 def _is_kept(program: Program, given: ast.expr, hops: int) -> bool:
     """Whether the one who calls goes on to use what it hands over."""
     if isinstance(given, (ast.Call, ast.BinOp)):
         return False
+    statement = program.module.statement_of(given)
+    if isinstance(statement, ast.Assign):  # x["out"] = f(x["out"])
+        if ast.unparse(given) in map(ast.unparse, statement.targets):
+            return False
     if not isinstance(given, ast.Name):
         return True
-    statement = program.module.statement_of(given)
     if is_read_after(program.module, given, statement):
         return True
     names = (one for one in nodes_in(statement) if isinstance(one, ast.Name))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from amp_migrate.model.calls.bodies_abroad import body_abroad
@@ -51,7 +52,8 @@ def _hides(program: Program, call: ast.Call, scope: Scope) -> bool:
     last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if isinstance(call.func, ast.Name):
         last = call.func.id
-    if last[:1].isupper():
+    is_builtin = isinstance(call.func, ast.Name) and hasattr(builtins, last)
+    if last[:1].isupper() or is_builtin and scope.lookup(last) is None:
         return False
     given = [*call.args, *(one.value for one in call.keywords)]
     if not any(values.kind(one, scope) is Kind.OPTIMIZER for one in given):
