@@ -94,7 +94,9 @@ CUTS = frozenset(
     """.split()
 )
 """Methods whose result has no gradient."""
-BEGINS_GRAPH = frozenset(
-    "torch.tensor torch.autograd.Variable torch.nn.Parameter".split()
+BEGINS_GRAPH = (
+    "torch.tensor",
+    "torch.autograd.Variable",
+    "torch.nn.Parameter",
 )
 """What makes a leaf of a tensor, whatever that was computed from."""
