@@ -34,6 +34,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.planner.half_safety.called_bodies import is_called
 from amp_migrate.planner.half_safety.methods_behind import methods_behind
+from amp_migrate.planner.half_safety.one_of_several import bodies_of_several
 from amp_migrate.planner.half_safety.own_versions import own_version
 from amp_migrate.records import NamedTuple
 
@@ -137,12 +138,15 @@ def _called(program: Program, call: ast.Call, scope: Scope) -> tuple[Code, ...]:
     """What a call runs in this program."""
 
     def found() -> tuple[Code, ...]:
-        return (
+        others = bodies_of_several(program, call, scope)
+        found = (
             *targets(program, call, scope),
             *possible(program, call, scope),
             *_constructors(program, call, scope),
             *kept_lambdas(program, call.func, scope),
+            *(f for home, f in others if home is program),
         )
+        return tuple(dict.fromkeys(found))
 
     return program.remembered((_called, call, scope), found)
 
@@ -245,6 +249,8 @@ def _abroad_of(
     def found() -> tuple[tuple[Program, Function, ast.Call | None], ...]:
         methods = dict.fromkeys(methods_abroad(program, call, scope))
         methods |= dict.fromkeys(methods_behind(program, call, scope))
+        others = bodies_of_several(program, call, scope)
+        methods |= dict.fromkeys(one for one in others if one[0] is not program)
         return (
             *leads_to(program, call, scope),
             *((*one, None) for one in methods),
