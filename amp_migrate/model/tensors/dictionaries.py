@@ -31,7 +31,9 @@ def entries(program: Program, expr: ast.Subscript, key: str) -> list[ast.expr]:
     stored anew.
     """
     dotted = dotted_name(expr.value)
-    if dotted is None or (dotted, key) in stored_keys(program):
+    if dotted is None and not isinstance(expr.value, ast.Call):
+        return []
+    if dotted is not None and (dotted, key) in stored_keys(program):
         return []
     held = [under(program, one, key) for one in displays(program, expr.value)]
     return [one for one in held if one is not None]
