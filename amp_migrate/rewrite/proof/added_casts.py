@@ -16,6 +16,7 @@ from amp_migrate.model.values.index_uses import counts
 from amp_migrate.rewrite.proof.class_numbers import may_be_classes
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.doubles import Doubles
+from amp_migrate.rewrite.proof.plain_parts import is_out_of_sight
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
@@ -50,6 +51,8 @@ class AddedCasts(RewrittenFile):
     def _fault(self, node: ast.Call, scope: Scope) -> str | None:
         """Why a cast may fail, or change a value with AMP off."""
         assert isinstance(node.func, ast.Attribute)
+        if is_out_of_sight(node.func.value, scope):
+            return "nothing shows that it is a tensor"
         if self._is_written(node):
             return "it is written in place, which reaches a copy alone"
         if is_taken_apart(self.program, node, scope):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.syntax.module import Scope
+
 
 def slice_begin(taken: ast.expr) -> int | None:
     """The place at which `x[1:]` begins."""
@@ -22,3 +24,10 @@ def is_text_or_list(expr: ast.expr) -> bool:
         expr.value, (str, bytes)
     )
     return text or isinstance(expr, (ast.JoinedStr, ast.List, ast.Tuple))
+
+
+def is_out_of_sight(value: ast.expr, scope: Scope) -> bool:
+    """`t` of `from module import *`, which may be torch itself: a module has the functions that
+    are methods of its tensors.
+    """
+    return isinstance(value, ast.Name) and scope.lookup(value.id) is None
