@@ -94,6 +94,9 @@ def own_method(
         return None
     if not program.effects.is_optimizer(func.value, scope):
         return None
+    is_text = hasattr(str, func.attr)  # `args.optim.lower()` is of a string
+    if is_text and not program.values.of(func.value, scope):
+        return None
     if functions_run(program, call, scope) or program.effects.reads_gradients(
         call
     ):
