@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors import dictionaries
+from amp_migrate.model.tensors.entries_elsewhere import entry_elsewhere
 from amp_migrate.model.tensors.fact import DType, Fact, Origin, join
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def item(inference: Inference, expr: ast.Subscript, scope: Scope) -> Fact:
     if isinstance(place, str):
         if entries := dictionaries.entries(inference.program, expr, place):
             return join(inference.each(entries))
+        elsewhere = entry_elsewhere(inference, expr, place)
+        if elsewhere is not None:
+            return elsewhere
         return dictionaries.unseen_entry(inference, expr, place, held)
     if held.dtypes == DType.OTHER:
         return inference.unseen(expr)
