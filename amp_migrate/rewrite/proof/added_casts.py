@@ -51,7 +51,9 @@ class AddedCasts(RewrittenFile):
     def _fault(self, node: ast.Call, scope: Scope) -> str | None:
         """Why a cast may fail, or change a value with AMP off."""
         assert isinstance(node.func, ast.Attribute)
-        if is_out_of_sight(node.func.value, scope):
+        above = self.program.module.parents.get(node)
+        is_asked = isinstance(above, ast.Attribute)  # `t.float().sigmoid(x)`
+        if is_asked and is_out_of_sight(node.func.value, scope):
             return "nothing shows that it is a tensor"
         if self._is_written(node):
             return "it is written in place, which reaches a copy alone"
