@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeAlias
 
+from amp_migrate.model.forwards.model_runs import called_values
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.torch_facts.layers import SEQUENCE
 
@@ -39,16 +40,12 @@ def _is_first(program: Program, made: ast.Call) -> bool:
 
 def _found(program: Program) -> _Runs:
     found: _Runs = {}
-    for scope in program.module.scopes.values():
-        for call in scope.calls:
-            if program.canonical(call.func) is not None:
-                continue
-            value = program.values.of(call.func, scope)
-            if value.name != SEQUENCE or not isinstance(value.origin, ast.Call):
-                continue
-            cls = _first(program, value.origin)
-            if cls is not None and not _is_put_before(program):
-                found.setdefault(cls, []).append((call, scope))
+    for call, scope, value in called_values(program):
+        if value.name != SEQUENCE or not isinstance(value.origin, ast.Call):
+            continue
+        cls = _first(program, value.origin)
+        if cls is not None and not _is_put_before(program):
+            found.setdefault(cls, []).append((call, scope))
     return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.syntax.module import Function, Scope
-from amp_migrate.model.values.kinds import Kind
+from amp_migrate.model.values.kinds import Kind, Value
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -21,16 +22,22 @@ def model_runs(program: Program) -> _Runs:
     return program.remembered(model_runs, lambda: _found(program))
 
 
-def _found(program: Program) -> _Runs:
-    found: _Runs = {}
+def called_values(
+    program: Program,
+) -> Iterator[tuple[ast.Call, Scope, Value]]:
+    """The calls of what no library names, with what is called."""
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) is not None:
-                continue
-            value = program.values.of(call.func, scope)
-            is_made = program.graph.class_named(call.func, scope) is not None
-            if value.cls is not None and value.kind in _RUN and not is_made:
-                found.setdefault(value.cls, []).append((call, scope))
+            if program.canonical(call.func) is None:
+                yield call, scope, program.values.of(call.func, scope)
+
+
+def _found(program: Program) -> _Runs:
+    found: _Runs = {}
+    for call, scope, value in called_values(program):
+        is_made = program.graph.class_named(call.func, scope) is not None
+        if value.cls is not None and value.kind in _RUN and not is_made:
+            found.setdefault(value.cls, []).append((call, scope))
     return found
 
 

@@ -74,25 +74,17 @@ class Halfway(Turn):
 
     def _follows(self, order: int, backwards: list[int]) -> bool:
         """Whether a turn comes to a place from one of some backwards."""
-        steps, module = self.flow.steps, self.program.module
-        return any(
-            before < order
-            and not cut_off(
-                module, steps[before].statement, steps[order].statement
-            )
-            for before in backwards
-        )
+        return any(self._leads(before, order) for before in backwards)
 
     def _ahead_of(self, order: int, backwards: list[int]) -> bool:
         """Whether a turn comes from a place to one of some backwards."""
-        steps, module = self.flow.steps, self.program.module
-        return any(
-            order < later
-            and not cut_off(
-                module, steps[order].statement, steps[later].statement
-            )
-            for later in backwards
-        )
+        return any(self._leads(order, later) for later in backwards)
+
+    def _leads(self, first: int, second: int) -> bool:
+        """Whether a turn goes on from one place to another."""
+        steps = self.flow.steps
+        places = steps[first].statement, steps[second].statement
+        return first < second and not cut_off(self.program.module, *places)
 
     def _ahead(self, orders: list[int], first: int, last: int) -> list[int]:
         """Those between two places from which a turn goes on to the second."""

@@ -33,8 +33,8 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
 from amp_migrate.planner.half_safety.called_bodies import is_called
+from amp_migrate.planner.half_safety.chosen_models import bodies_of_several
 from amp_migrate.planner.half_safety.methods_behind import methods_behind
-from amp_migrate.planner.half_safety.one_of_several import bodies_of_several
 from amp_migrate.planner.half_safety.own_versions import own_version
 from amp_migrate.records import NamedTuple
 
