@@ -19,23 +19,8 @@ from amp_migrate.rewrite.edits import (
     ReplaceStatement,
     Template,
 )
+from amp_migrate.torch_facts.amp_api import DEPRECATED, ROLES, Callable
 
-DEVICES = {"torch.cuda.amp": "cuda", "torch.cpu.amp": "cpu"}
-MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
-OLD_NAMES = tuple(f"{module}.{name}" for module in DEVICES for name in MOVED)
-_DTYPES = {"cuda": "float16", "cpu": "bfloat16"}
-_ORDER = {
-    "autocast": ("enabled", "dtype", "cache_enabled"),
-    "GradScaler": (
-        "init_scale",
-        "growth_factor",
-        "backoff_factor",
-        "growth_interval",
-        "enabled",
-    ),
-    "custom_fwd": (),
-    "custom_bwd": (),
-}
 _WRITTEN = {"autocast": ("dtype", "enabled", "cache_enabled")}
 
 
@@ -181,7 +166,7 @@ def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
         return False
     names = {alias.name for alias in statement.names}
     parent = module.rpartition(".")[0]
-    return (statement.module == module and names <= set(MOVED)) or (
+    return (statement.module == module and names <= set(ROLES)) or (
         statement.module == parent and names == {"amp"}
     )
 
@@ -217,29 +202,29 @@ def _full_name(program: Program, use: Use) -> str:
 
 def _one(program: Program, use: Use, name: str) -> Iterator[Edit]:
     """The edits of one use, whose new name is `name`."""
-    module, _, last = use.name.rpartition(".")
-    device = DEVICES.get(module)
-    if device is None or last not in MOVED:
+    last = use.name.rpartition(".")[2]
+    old = DEPRECATED.get(use.name)
+    if old is None:
         raise CannotRenameError
     torch, imports = torch_name(program)
     if use.call is None:
-        yield from _bare(program, use, name, device)
+        yield from _bare(program, use, name, old.device)
         return
-    arguments = _arguments(use.call, last)
+    arguments = _arguments(use.call, old)
     if (
         last == "autocast"
         and "dtype" not in arguments
         and not _is_off(arguments.get("enabled"))
     ):
         yield from imports
-        arguments["dtype"] = f"{torch}.{_DTYPES[device]}"
+        arguments["dtype"] = f"{torch}.{old.dtype}"
     written = [
         key for key in _WRITTEN.get(last, tuple(arguments)) if key in arguments
     ]
     first = (
-        f'device_type="{device}"'
+        f'device_type="{old.device}"'
         if last.startswith("custom")
-        else f'"{device}"'
+        else f'"{old.device}"'
     )
     yield _call(
         program,
@@ -271,8 +256,9 @@ def _call(
     )
 
 
-def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
-    order = _ORDER[last]
+def _arguments(call: ast.Call, old: Callable) -> dict[str, ast.expr | str]:
+    decorates = old.role.startswith("custom")
+    order = () if decorates else old.parameters
     if len(call.args) > len(order) or any(
         isinstance(one, ast.Starred) for one in call.args
     ):
@@ -282,7 +268,7 @@ def _arguments(call: ast.Call, last: str) -> dict[str, ast.expr | str]:
         if keyword.arg is None:
             raise CannotRenameError
         found[keyword.arg] = keyword.value
-    if last == "autocast" and not set(found) <= set(order):
+    if old.role == "autocast" and not set(found) <= set(order):
         raise CannotRenameError
     return found
 

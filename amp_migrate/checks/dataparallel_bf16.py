@@ -10,9 +10,9 @@ from amp_migrate.checks._regions import Region, nodes, regions
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS
+from amp_migrate.torch_facts.layers import WRAPPERS
 
 RULE = Rule("dataparallel-bf16", severity="error")
-_WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     )
     for scope in program.module.scopes.values():
         for call in scope.calls:
-            if program.canonical(call.func) in _WRAPPERS:
+            if program.canonical(call.func) in WRAPPERS[:2]:
                 yield finding_at(
                     program,
                     call,

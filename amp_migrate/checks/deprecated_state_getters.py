@@ -10,24 +10,17 @@ from amp_migrate.checks._renames import torch_name
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
+from amp_migrate.torch_facts.amp_api import OLD_STATE
 
 RULE = Rule("deprecated-state-getters", severity="info", since=(2, 4))
-_NEW = {
-    "torch.get_autocast_gpu_dtype": ("get_autocast_dtype", "cuda"),
-    "torch.get_autocast_cpu_dtype": ("get_autocast_dtype", "cpu"),
-    "torch.is_autocast_cpu_enabled": ("is_autocast_enabled", "cpu"),
-    "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", "cuda"),
-    "torch.set_autocast_cpu_dtype": ("set_autocast_dtype", "cpu"),
-    "torch.set_autocast_cpu_enabled": ("set_autocast_enabled", "cpu"),
-}
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Calls of the old functions."""
-    for use in program.uses.of(*_NEW):
+    for use in program.uses.of(*OLD_STATE):
         if use.call is None or program.uses.is_guarded(use.call):
             continue
-        name, device = _NEW[use.name]
+        name, device = OLD_STATE[use.name]
         message = f'`{use.name}` is deprecated since torch 2.4: use `torch.{name}("{device}")`'
         yield finding_at(
             program,

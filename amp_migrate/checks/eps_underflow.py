@@ -13,12 +13,13 @@ from amp_migrate.model.half_safety.written_tensors import writer_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, shallow
 from amp_migrate.model.values.literals import number
+from amp_migrate.torch_facts.amp_api import HALF_EPSILON
 
 RULE = Rule("eps-underflow", severity="warning", default=False)
 # Half of float16's smallest number is 2 ** -25; the page says 3e-8.
 SMALLEST = 3e-8
 # The largest below one is 1 - 2 ** -11; half of that step is 2 ** -12.
-LARGEST = 1 - 2**-12
+LARGEST = 1 - HALF_EPSILON
 _BOUNDS = {"clamp", "clamp_", "clip", "clamp_min", "clamp_min_"}
 _UPPER = {"clamp", "clamp_", "clip", "clamp_max", "clamp_max_"}
 _MESSAGE = (

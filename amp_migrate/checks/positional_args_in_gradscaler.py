@@ -15,15 +15,9 @@ from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.literals import is_flag, number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
+from amp_migrate.torch_facts.amp_api import SCALE
 
 RULE = Rule("positional-args-in-GradScaler", severity="error")
-_OLD_ORDER = (
-    "init_scale",
-    "growth_factor",
-    "backoff_factor",
-    "growth_interval",
-    "enabled",
-)
 _MESSAGE = (
     "the first parameter is the device, so this value is ignored without a word, and the "
     "scaler's factor starts at 65,536: write `init_scale=`"
@@ -59,7 +53,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 call.args[0],
                 RULE,
                 _MESSAGE,
-                fix=_fix(program, call, _OLD_ORDER),
+                fix=_fix(program, call, SCALE),
             )
 
     for call, _ in program.uses.calls("torch.cuda.amp.GradScaler"):

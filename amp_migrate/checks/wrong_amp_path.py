@@ -18,59 +18,19 @@ from amp_migrate.checks._renames import root_of
 from amp_migrate.config import Settings
 from amp_migrate.model.autocast.regions import NEW
 from amp_migrate.model.program import Program
+from amp_migrate.torch_facts import amp_api
 
 RULE = Rule("wrong-amp-path", severity="error")
 
-_ALWAYS: Version = (1, 6)
-_INTERNALS = {
-    "autocast_mode": _ALWAYS,
-    "grad_scaler": _ALWAYS,
-    "OptState": _ALWAYS,
-    "autocast_decorator": _ALWAYS,
-}
-_NAMES: dict[str, dict[str, Version]] = {
-    "torch.amp": _INTERNALS
-    | {
-        "autocast": (1, 12),
-        "GradScaler": (2, 3),
-        "custom_fwd": (2, 4),
-        "custom_bwd": (2, 4),
-        "is_autocast_available": (2, 4),
-    },
-    "torch.cuda.amp": _INTERNALS
-    | {
-        "autocast": _ALWAYS,
-        "GradScaler": _ALWAYS,
-        "custom_fwd": _ALWAYS,
-        "custom_bwd": _ALWAYS,
-        "common": _ALWAYS,
-        "amp_definitely_not_available": _ALWAYS,
-    },
-    "torch.cpu.amp": _INTERNALS | {"autocast": (1, 10), "GradScaler": (2, 3)},
-}
-_NEVER = {
-    "torch.cuda.autocast": "torch.cuda.amp.autocast",
-    "torch.cuda.GradScaler": "torch.cuda.amp.GradScaler",
-    "torch.cuda.custom_fwd": "torch.cuda.amp.custom_fwd",
-    "torch.cuda.custom_bwd": "torch.cuda.amp.custom_bwd",
-    "torch.nn.autocast": "torch.autocast",
-    "torch.nn.GradScaler": "torch.amp.GradScaler",
-}
 _NO_DEVICE = (
     "this autocast wants the device first, unlike that of `torch.cuda.amp`, so this raises: write "
     '`autocast("cuda", ...)`'
 )
-_MODULES = (
-    *("torch.amp", "torch.cuda.amp", "torch.cpu.amp"),
-    *("torch.amp.autocast_mode", "torch.amp.grad_scaler"),
-    *("torch.cuda.amp.autocast_mode", "torch.cuda.amp.grad_scaler"),
-    *("torch.cpu.amp.autocast_mode", "torch.cpu.amp.grad_scaler"),
-    "torch.cuda.amp.common",
-)
 _CALLED = "`{}` is a module, so calling it raises: call its `autocast` or `GradScaler`"
-_SINCE: dict[str, Version] = {
-    "torch.GradScaler": (2, 3),
-    "torch.autocast": (1, 10),
+_SINCE = {
+    name: row.since
+    for name in ("torch.GradScaler", "torch.autocast")
+    if (row := amp_api.callable_named(name)) is not None
 }
 
 
@@ -99,7 +59,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         ):
             yield finding_at(program, use.node, RULE, said)
 
-    for call, _ in program.uses.calls(*_MODULES):
+    for call, _ in program.uses.calls(*amp_api.FILES):
         if not program.uses.is_guarded(call):
             name = program.canonical(call.func)
             yield finding_at(program, call, RULE, _CALLED.format(name))
@@ -128,12 +88,12 @@ def _asked(program: Program) -> set[str]:
 
 def _wrong(name: str, target: Version) -> str | None:
     """What is wrong with a canonical name, or None."""
-    for wrong, right in _NEVER.items():
+    for wrong, right in amp_api.NEVER.items():
         if name == wrong or name.startswith(wrong + "."):
             return (
                 f"torch has no `{wrong}`, so this raises: the name is `{right}`"
             )
-    for module, names in {**_NAMES, "torch": _SINCE}.items():
+    for module, names in {**amp_api.MEMBERS, "torch": _SINCE}.items():
         first = (
             name.removeprefix(module + ".").partition(".")[0]
             if name.startswith(module + ".")

@@ -12,17 +12,7 @@ import ast
 from amp_migrate.model.naming.names import imports_of
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.runtime.linemap import LineMap
-
-_MAKERS = ("GradScaler", "autocast")
-_PLACES = {
-    "torch.autocast": 2,
-    "torch.amp.autocast": 2,
-    "torch.amp.GradScaler": 5,
-    "torch.GradScaler": 5,
-    "torch.cuda.amp.autocast": 0,
-    "torch.cuda.amp.GradScaler": 4,
-}
-"""Where `enabled` stands among positional arguments, which people use and the migrator does not."""
+from amp_migrate.torch_facts.amp_api import parameter_place
 
 
 def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
@@ -36,10 +26,11 @@ def force_switch(tree: ast.Module, lines: LineMap, on: bool) -> None:
     for node in nodes:
         if (
             isinstance(node, ast.Call)
-            and _name(node) in _MAKERS
+            and _name(node) in ("GradScaler", "autocast")
             and not lines.same[node.lineno]
         ):
-            _force(node, on, _PLACES.get(imports.canonical(node.func) or ""))
+            name = imports.canonical(node.func) or ""
+            _force(node, on, parameter_place(name, "enabled"))
 
 
 def _name(call: ast.Call) -> str:

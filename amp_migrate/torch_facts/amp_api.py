@@ -6,12 +6,13 @@ Sources: torch's own signatures from 1.6 to 2.13, amp-pitfalls section 6 for the
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from amp_migrate.records import NamedTuple
 
 Version: TypeAlias = tuple[int, int]
 Role: TypeAlias = Literal["autocast", "GradScaler", "custom_fwd", "custom_bwd"]
+ROLES: tuple[str, ...] = get_args(Role)
 
 
 class Callable(NamedTuple):
@@ -32,14 +33,14 @@ class Callable(NamedTuple):
 
 _REGION = ("device_type", "dtype", "enabled", "cache_enabled")
 _OLD_REGION = ("enabled", "dtype", "cache_enabled")
-_SCALE = (
+SCALE = (
     "init_scale",
     "growth_factor",
     "backoff_factor",
     "growth_interval",
     "enabled",
 )
-_SCALER = ("device", *_SCALE)
+_SCALER = ("device", *SCALE)
 _OLD = (2, 4)
 
 API: tuple[Callable, ...] = (
@@ -68,7 +69,7 @@ API: tuple[Callable, ...] = (
     Callable(
         "torch.cuda.amp.GradScaler",
         "GradScaler",
-        _SCALE,
+        SCALE,
         (1, 6),
         "cuda",
         "",
@@ -77,7 +78,7 @@ API: tuple[Callable, ...] = (
     Callable(
         "torch.cpu.amp.GradScaler",
         "GradScaler",
-        _SCALE,
+        SCALE,
         (2, 3),
         "cpu",
         "",
@@ -104,6 +105,63 @@ API: tuple[Callable, ...] = (
         _OLD,
     ),
 )
+
+MODULES: tuple[str, ...] = ("torch.amp", "torch.cuda.amp", "torch.cpu.amp")
+"""The modules whose members are AMP's alone."""
+DEPRECATED: dict[str, Callable] = {
+    row.name: row for row in API if row.deprecated is not None
+}
+"""The rows of the old generation, by their names."""
+_ALWAYS: Version = (1, 6)
+_FILES = ("autocast_mode", "grad_scaler")
+_INTERNAL = (*_FILES, "OptState", "autocast_decorator")
+MEMBERS: dict[str, dict[str, Version]] = {
+    module: dict.fromkeys(_INTERNAL, _ALWAYS)
+    | {
+        row.name.rpartition(".")[2]: row.since
+        for row in API
+        if row.name.rpartition(".")[0] == module
+    }
+    for module in MODULES
+}
+"""What stands in each of these modules, and since when."""
+MEMBERS["torch.amp"]["is_autocast_available"] = (2, 4)
+MEMBERS["torch.cuda.amp"]["common"] = _ALWAYS
+MEMBERS["torch.cuda.amp"]["amp_definitely_not_available"] = _ALWAYS
+FILES: tuple[str, ...] = (
+    *MODULES,
+    *(f"{module}.{name}" for module in MODULES for name in _FILES),
+    "torch.cuda.amp.common",
+)
+"""Modules that people call in place of the class of that name."""
+NEVER = {
+    "torch.cuda.autocast": "torch.cuda.amp.autocast",
+    "torch.cuda.GradScaler": "torch.cuda.amp.GradScaler",
+    "torch.cuda.custom_fwd": "torch.cuda.amp.custom_fwd",
+    "torch.cuda.custom_bwd": "torch.cuda.amp.custom_bwd",
+    "torch.nn.autocast": "torch.autocast",
+    "torch.nn.GradScaler": "torch.amp.GradScaler",
+}
+"""Names that people write and torch never had, and the right ones."""
+OLD_STATE: dict[str, tuple[str, str]] = {
+    "torch.get_autocast_gpu_dtype": ("get_autocast_dtype", "cuda"),
+    "torch.get_autocast_cpu_dtype": ("get_autocast_dtype", "cpu"),
+    "torch.is_autocast_cpu_enabled": ("is_autocast_enabled", "cpu"),
+    "torch.set_autocast_gpu_dtype": ("set_autocast_dtype", "cuda"),
+    "torch.set_autocast_cpu_dtype": ("set_autocast_dtype", "cpu"),
+    "torch.set_autocast_cpu_enabled": ("set_autocast_enabled", "cpu"),
+}
+"""Old functions that read or set the state of autocast, the new ones, and their device."""
+AMP_PREFIXES: tuple[str, ...] = (
+    "torch.amp.",
+    "torch.cuda.amp",
+    "torch.cpu.amp",
+    "torch.autocast",
+    "torch.GradScaler",
+    "apex.amp",
+    "apex.fp16_utils",
+)
+"""How the names of all that belongs to AMP, torch's or apex's, begin."""
 
 SHARDED_SCALERS: tuple[str, ...] = (
     "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",

@@ -62,6 +62,15 @@ _TRL = (
 )
 _FLOAT = (32, "32", "32-true", None)
 
+SHARDS: tuple[str, ...] = (
+    "torch.distributed.fsdp",
+    "torch.distributed._composable",
+    "torch.distributed.tensor",
+    "fairscale.nn",
+    "torch.distributed._tensor",
+)
+"""How the names of what shards a model begin."""
+
 FRAMEWORKS = (
     Framework(
         "accelerate",

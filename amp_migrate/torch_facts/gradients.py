@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+AUTOGRAD_FUNCTIONS = (
+    "torch.autograd.Function",
+    "torch.autograd.function.Function",
+)
+"""The base of functions whose gradient a person wrote."""
 GRADIENTS = ("grad", "_grad")
 """Attributes of a parameter that hold its gradient."""
 SCALE_FREE = frozenset(

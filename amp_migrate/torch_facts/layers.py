@@ -279,6 +279,12 @@ TRAINED = frozenset(
 )
 """Layers that have parameters, however they are made."""
 
+CONTAINERS = frozenset(
+    f"torch.nn.{row.name}" for row in LAYERS if row.role == "container"
+)
+"""Modules that hold modules, and have no forward of their own but what these do."""
+COMPILES = ("torch.compile", "torch.jit.script")
+"""What turns a function, or a module, into code that Python does not run line by line."""
 SEQUENCE = "torch.nn.Sequential"
 """Hands on what each layer gives to the next."""
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")

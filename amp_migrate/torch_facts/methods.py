@@ -21,6 +21,12 @@ OF_MODULES = frozenset(
     """.split()
 )
 """Methods of `torch.nn.Module` that neither go backward nor step."""
+GIVES_MODULE = frozenset(
+    """
+    to cuda cpu train eval double float half apply requires_grad_ share_memory
+    """.split()
+)
+"""Methods of a module that give the module back."""
 KEEPS_DTYPE = frozenset(
     """
     squeeze unsqueeze view reshape flatten transpose permute contiguous t mean clone chunk

@@ -24,10 +24,10 @@ from amp_migrate.model.syntax.module import (
     Scope,
     returned,
 )
-from amp_migrate.model.values.call_values import KEEPS
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.methods import GIVES_MODULE
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -319,7 +319,7 @@ def parts(
             return
         func = expr.func
         if isinstance(func, ast.Attribute) and (
-            func.attr in KEEPS or dotted_name(func) is None
+            func.attr in GIVES_MODULE or dotted_name(func) is None
         ):
             yield func.value, scope
         yield expr.func, scope

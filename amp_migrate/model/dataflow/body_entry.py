@@ -30,13 +30,12 @@ from amp_migrate.model.syntax.module import (
     Scope,
     returned,
 )
+from amp_migrate.torch_facts.gradients import AUTOGRAD_FUNCTIONS
 
 if TYPE_CHECKING:
     from amp_migrate.model.dataflow.reaching import Reaching
 
-_PLAIN_BASES = frozenset(
-    {"torch.nn.Module", "torch.autograd.Function", "abc.ABC"}
-)
+_PLAIN_BASES = frozenset(("torch.nn.Module", "abc.ABC", *AUTOGRAD_FUNCTIONS))
 
 
 _DEEPEST = 5

@@ -44,13 +44,12 @@ from amp_migrate.model.syntax.module import (
 )
 from amp_migrate.model.values.call_values import is_property
 from amp_migrate.model.values.stored_attributes import stored_values
+from amp_migrate.torch_facts.devices import INDICES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_INDICES = frozenset(
-    {"torch.cuda.current_device", "torch.distributed.get_rank", "int"}
-)
+_INDICES = frozenset((*INDICES, "int"))
 _FORMS = {
     "torch.device": Form.DEVICE,
     "str": Form.STRING,

@@ -13,20 +13,11 @@ from amp_migrate.model.forwards.sequence_ends import ends, put_behind
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.torch_facts.layers import SEQUENCE
+from amp_migrate.torch_facts.methods import GIVES_MODULE
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
-_KEEP = {
-    "to",
-    "cuda",
-    "cpu",
-    "train",
-    "eval",
-    "apply",
-    "requires_grad_",
-    "float",
-}
 _CHANGES = re.compile(
     "append|add_module|extend|insert|pop|register_[a-z_]*hook"
 )
@@ -239,7 +230,7 @@ def _unkept(program: Program, made: ast.expr | None) -> ast.expr | None:
     """`nn.Sequential(...)` of `nn.Sequential(...).to(device)`."""
     while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
         if (
-            made.func.attr not in _KEEP
+            made.func.attr not in GIVES_MODULE
             or program.canonical(made.func) is not None
         ):
             break

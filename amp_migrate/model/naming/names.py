@@ -8,79 +8,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from amp_migrate.records import NamedTuple
-
-# Several public paths of one thing; the model knows the right-hand one.
-_ALIASES = (
-    ("torch.nn.modules.loss.", "torch.nn."),
-    ("torch.nn.utils.clip_grad.", "torch.nn.utils."),
-    ("torch.nn.parallel.distributed.", "torch.nn.parallel."),
-    ("torch.optim.adam.", "torch.optim."),
-    ("torch.optim.adamw.", "torch.optim."),
-    ("torch.optim.sgd.", "torch.optim."),
-    ("torch.optim.optimizer.", "torch.optim."),
-    ("torch.amp.autocast_mode.", "torch.amp."),
-    ("torch.amp.grad_scaler.", "torch.amp."),
-    ("torch.cuda.amp.autocast_mode.", "torch.cuda.amp."),
-    ("torch.cuda.amp.grad_scaler.", "torch.cuda.amp."),
-)
-
-# What `from <module> import *` binds, as far as training code uses it.
-_STAR = {
-    "torch": {
-        "nn",
-        "optim",
-        "autograd",
-        "cuda",
-        "device",
-        "no_grad",
-        "autocast",
-        "tensor",
-        "sigmoid",
-    },
-    "torch.nn": {
-        "Module",
-        "Linear",
-        "Sequential",
-        "ModuleList",
-        "Sigmoid",
-        "functional",
-        "init",
-        "utils",
-        "DataParallel",
-    },
-    "torch.optim": {
-        "Adam",
-        "AdamW",
-        "SGD",
-        "RMSprop",
-        "Adagrad",
-        "Adadelta",
-        "Adamax",
-        "NAdam",
-        "RAdam",
-        "LBFGS",
-        "ASGD",
-        "Rprop",
-    },
-    "torch.optim.lr_scheduler": {
-        "StepLR",
-        "MultiStepLR",
-        "ExponentialLR",
-        "CosineAnnealingLR",
-        "ReduceLROnPlateau",
-        "LambdaLR",
-    },
-    "torch.cuda.amp": {"autocast", "GradScaler", "custom_fwd", "custom_bwd"},
-    "torch.amp": {"autocast", "GradScaler", "custom_fwd", "custom_bwd"},
-}
-
-# Names that a project's own `from utils import *` usually brings along.
-_CONVENTIONS = {
-    "torch": "torch",
-    "nn": "torch.nn",
-    "optim": "torch.optim",
-    "F": "torch.nn.functional",
-}
+from amp_migrate.torch_facts.namespaces import PUBLIC, STARS, USUAL
 
 
 class Imports(NamedTuple):
@@ -114,13 +42,13 @@ class Imports(NamedTuple):
         return _normal(f"{origin}.{rest}" if rest else origin)
 
     def _from_star(self, name: str) -> str | None:
-        if name in _CONVENTIONS and any(
+        if name in USUAL and any(
             not module.startswith("torch") for module in self.stars
         ):
-            return _CONVENTIONS[name]
+            return USUAL[name]
         for module in self.stars:
             losses = module == "torch.nn" and name.endswith("Loss")
-            if losses or name in _STAR.get(module, ()):
+            if losses or name in STARS.get(module, ()):
                 return f"{module}.{name}"
         return None
 
@@ -138,7 +66,7 @@ class Imports(NamedTuple):
 
 
 def _normal(name: str) -> str:
-    for long, short in _ALIASES:
+    for long, short in PUBLIC:
         if name.startswith(long):
             return short + name[len(long) :]
     return name

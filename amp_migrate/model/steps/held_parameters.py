@@ -20,6 +20,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts.iteration import CHAIN
+from amp_migrate.torch_facts.layers import CONTAINERS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -28,9 +29,6 @@ Maybe: TypeAlias = "Found | None"
 _DEEP = 6
 _ASKED = ("parameters", "named_parameters")
 _LISTS = frozenset({"list", "tuple", "set", "iter"})
-_CONTAINERS = tuple(
-    f"torch.nn.{name}" for name in ("Sequential", "ModuleList", "ModuleDict")
-)
 
 
 def optimized(
@@ -226,7 +224,7 @@ def held(
     yield one
     if not deep:
         return
-    if one.maker in _CONTAINERS and one.call is not None:
+    if one.maker in CONTAINERS and one.call is not None:
         for given in one.call.args:
             for part in _elements(given):
                 for inner in objects(part, one.frame):

@@ -29,29 +29,16 @@ from amp_migrate.model.values.kinds import (
     library_kind,
     scheduler_name,
 )
+from amp_migrate.torch_facts.layers import CONTAINERS
+from amp_migrate.torch_facts.methods import GIVES_MODULE
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition
     from amp_migrate.model.program import Program
     from amp_migrate.model.values.value_kinds import Values
 
-KEEPS = {
-    "to",
-    "cuda",
-    "cpu",
-    "train",
-    "eval",
-    "double",
-    "float",
-    "half",
-    "apply",
-    "requires_grad_",
-    "share_memory",
-}
-"""Methods of a model that give the model back."""
 _MOVED = (Kind.MODEL, Kind.CRITERION)
 _COPIES = {"copy.deepcopy", "copy.copy"}
-_HOLDERS = {"torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"}
 _WRAPS = ("DataParallel", "DistributedDataParallel", ".compile", ".script")
 _CONTAINERS = {
     "list",
@@ -191,7 +178,7 @@ class CallValues:
     def _library(
         self, kind: Kind, canonical: str, expr: ast.Call, scope: Scope
     ) -> Value:
-        if canonical in _HOLDERS:
+        if canonical in CONTAINERS:
             whole = self.values.container(expr.args, expr, scope)
             return Value(kind, expr, canonical, held=whole.held)
         wraps = kind is Kind.MODEL and canonical.endswith(_WRAPS)
@@ -216,7 +203,8 @@ class CallValues:
         if self.module.canonical(expr.func) in _COPIES and expr.args:
             return self.values.of(expr.args[0], scope)
         if not (
-            isinstance(expr.func, ast.Attribute) and expr.func.attr in KEEPS
+            isinstance(expr.func, ast.Attribute)
+            and expr.func.attr in GIVES_MODULE
         ):
             return UNKNOWN
         value = self.values.of(expr.func.value, scope)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.patterns import pattern
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import amp_api, layers, optimizers
-from amp_migrate.torch_facts.devices import HAS_ACCELERATOR
+from amp_migrate.torch_facts.devices import HAS_ACCELERATOR, INDICES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -136,11 +136,7 @@ def _torch_kind(name: str) -> Kind:
         return Kind.DEVICE
     if name in HAS_ACCELERATOR:
         return Kind.CUDA_FLAG
-    if name in (
-        "torch.cuda.current_device",
-        "torch.cuda.device_count",
-        "torch.distributed.get_rank",
-    ):
+    if name in (*INDICES, "torch.cuda.device_count"):
         return Kind.INDEX
     if name.startswith(optimizers.SCHEDULERS):
         return Kind.SCHEDULER

@@ -14,6 +14,7 @@ from amp_migrate.project.import_paths import resolved
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import AddDecorator, Edit
 from amp_migrate.torch_facts import amp_api, ops
+from amp_migrate.torch_facts.gradients import AUTOGRAD_FUNCTIONS
 
 FORWARD = set(amp_api.names("custom_fwd"))
 BACKWARD = set(amp_api.names("custom_bwd"))
@@ -41,10 +42,7 @@ def functions(program: Program) -> Iterator[Custom]:
     """The custom functions of a module."""
     for node in program.graph.classes():
         bases = {program.canonical(base) for base in node.bases}
-        if bases & {
-            "torch.autograd.Function",
-            "torch.autograd.function.Function",
-        }:
+        if not bases.isdisjoint(AUTOGRAD_FUNCTIONS):
             yield Custom(program, node)
 
 

@@ -27,23 +27,10 @@ from amp_migrate.planner.preconditions.anomaly_detection import (
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.regions.forwards_that_train import refuse_forward
 from amp_migrate.project.module_graph import Project
+from amp_migrate.torch_facts.amp_api import AMP_PREFIXES
+from amp_migrate.torch_facts.frameworks import SHARDS
+from amp_migrate.torch_facts.layers import COMPILES
 
-_AMP = (
-    "torch.amp.",
-    "torch.cuda.amp",
-    "torch.cpu.amp",
-    "torch.autocast",
-    "torch.GradScaler",
-    "apex.amp",
-    "apex.fp16_utils",
-)
-_SHARDED = (
-    "torch.distributed.fsdp",
-    "torch.distributed._composable",
-    "torch.distributed.tensor",
-    "fairscale.nn",
-    "torch.distributed._tensor",
-)
 _FRAMEWORK_OWNERS = {
     "accelerator": "accelerate",
     "accelerate": "accelerate",
@@ -128,7 +115,7 @@ def _is_amp(program: Program, node: ast.Attribute | ast.Name) -> bool:
     name = program.canonical(node)
     # What a function says about autocast for the case that it is on turns nothing on.
     said = name is not None and name.endswith((".custom_fwd", ".custom_bwd"))
-    return name is not None and name.startswith(_AMP) and not said
+    return name is not None and name.startswith(AMP_PREFIXES) and not said
 
 
 def _functions_around(program: Program, node: ast.AST) -> list[ast.AST]:
@@ -260,7 +247,7 @@ def _refuse_distributed(program: Program, backwards: list[ast.Call]) -> None:
                 backwards[0],
                 "`higher` differentiates through the optimizer's steps",
             )
-        if name.startswith(_SHARDED):
+        if name.startswith(SHARDS):
             what = "autocast would keep a half copy of every weight, MixedPrecisionPolicy does not"
             if _is_given(program, name, "mp_policy", "mixed_precision"):
                 raise Skip(
@@ -324,8 +311,7 @@ def _refuse_compiled(program: Program, scope: Scope) -> None:
     ]
     wrapped = program.remembered(_compiled, lambda: _compiled(program))
     if function.name in wrapped or any(
-        program.canonical(m) in ("torch.compile", "torch.jit.script")
-        for m in marks
+        program.canonical(mark) in COMPILES for mark in marks
     ):
         raise Refusal(
             "compiled-step",
