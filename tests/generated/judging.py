@@ -227,7 +227,7 @@ def _engaged(program: Program, original: Run, on: Run) -> Iterator[Fault]:
     scaled = program.spec["dtype"] == "float16"
     if scaled and not on.calls.get("step"):
         yield Fault("scaler", "the scaler never steps")
-    if scaled and on.steps < original.steps / 2:
+    if scaled and original.finite and on.steps < original.steps / 2:
         yield Fault("scaler", f"{on.steps} of {original.steps} steps were taken")
     ends = max(on.calls.get("step", 0), on.calls.get("unscale_", 0))
     if scaled and not 0 < on.calls.get("update", 0) <= ends:
