@@ -69,6 +69,13 @@ class Initialize:
         """The opt_level, O1 where it is not given."""
         return self.argument("opt_level") or ast.Constant("O1")
 
+    @property
+    def is_off(self) -> bool:
+        """Whether the level is the literal O0, which is plain float32."""
+        return isinstance(self.level, ast.Constant) and (
+            self.level.value == "O0"
+        )
+
     def argument(self, name: str) -> ast.expr | None:
         """An argument by name or position."""
         return argument_of(self.call, _ORDER.get(name, 99), name)

@@ -9,20 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from amp_migrate.apex.expressions import Expressions, marked
-from amp_migrate.apex.initialize import (
-    both,
-    condition,
-    level_switch,
-    optimizer_statement,
-    tests_above,
-    tight,
-)
 from amp_migrate.apex.names import ApexNames, is_precision, is_removed
 from amp_migrate.apex.refused import Refused
 from amp_migrate.apex.replacements import CLASSES, Replacements
 from amp_migrate.apex.result import Result, edits_of, plain_of
 from amp_migrate.apex.statements import Needed, Seen, Statements
-from amp_migrate.model.syntax.module import Module, Scope
+from amp_migrate.apex.switches import switches
+from amp_migrate.model.syntax.module import Module
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.outcome import LoopOutcome, Note
 from amp_migrate.rewrite.edits import AddImport, Edit
@@ -158,21 +151,18 @@ def _unapexed(module: Module, names: ApexNames) -> tuple[Seen, Unapexed]:
             "apex-form", module.tree, f"the edits cannot be made: {error}"
         ) from error
     seen = walk.seen
-    levels = [call.level for call, _ in seen.initialized]
+    calls = [call for call, _ in seen.initialized]
     return seen, Unapexed(
         output,
-        _switches(walk),
+        switches(walk),
         tuple(
             dict.fromkeys([*notes, *_notes(seen), *_evaluation(module, seen)])
         ),
         scaled=tuple(
             (module.scope_of(s).qualname, s.lineno) for s in seen.scaled
         ),
-        initializes=bool(levels),
-        always_off=bool(levels)
-        and all(
-            isinstance(e, ast.Constant) and e.value == "O0" for e in levels
-        ),
+        initializes=bool(calls),
+        always_off=bool(calls) and all(call.is_off for call in calls),
     )
 
 
@@ -279,10 +269,7 @@ def _evaluation(module: Module, seen: Seen) -> list[Note]:
         word in module.identifiers or f".{word}(" in module.text
         for word in ("no_grad", "eval")
     )
-    off = all(
-        isinstance(c.level, ast.Constant) and c.level.value == "O0"
-        for c, _ in seen.initialized
-    )
+    off = all(call.is_off for call, _ in seen.initialized)
     if off or not evaluates:
         return []
     line = seen.initialized[0][1]
@@ -291,79 +278,3 @@ def _evaluation(module: Module, seen: Seen) -> list[Note]:
         "autocast"
     )
     return [Note(line.lineno, line.col_offset + 1, why)]
-
-
-def _switches(walk: Statements) -> dict[str, tuple[str, ...]]:
-    """By scope, the texts that mean that apex was on."""
-    found: dict[str, tuple[str, ...]] = {}
-    module, seen = walk.module, walk.seen
-    trained = [one for one in seen.initialized if one[0].trains]
-    for call, statement in trained or seen.initialized:
-        scope = module.scope_of(statement)
-        made = optimizer_statement(module, call, statement, scope)
-        asked = [
-            _tested(walk, test, way, scope)
-            for test, way in tests_above(module, statement, made)
-        ]
-        level = level_switch(module, call.level, scope)
-        enabled = call.argument("enabled")
-        asked += [level] if level else []
-        asked += (
-            [condition(module, enabled, scope)]
-            if enabled is not None and ast.unparse(enabled) != "True"
-            else []
-        )
-        if any(asked):
-            found.setdefault(scope.qualname, _combined(asked))
-    for node in seen.scaled if not seen.initialized else ():
-        scope = module.scope_of(node)
-        asked = [
-            _tested(walk, test, way, scope)
-            for test, way in tests_above(module, node, None)
-            if test in seen.merged
-        ]
-        if asked:
-            found.setdefault(scope.qualname, _combined(asked))
-    return found
-
-
-def _tested(
-    walk: Statements, test: ast.expr, way: bool, scope: Scope
-) -> list[str]:
-    """What a condition around a call of apex says, without asking whether apex is there; nothing
-    where that is all.
-    """
-    if walk.expressions.truth(test) is not None:
-        return [""]
-    plain = walk.expressions.test(test, [])
-    if way and _is_text(walk.module, plain):
-        return [f"bool({ast.unparse(plain)})"]
-    return (
-        condition(walk.module, plain, scope) if way else [f"not {tight(plain)}"]
-    )
-
-
-def _is_text(module: Module, expr: ast.expr) -> bool:
-    """Whether an option of the command line holds no bool: `enabled=` wants one."""
-    name = expr.attr if isinstance(expr, ast.Attribute) else ""
-    option = re.search(
-        rf"add_argument\([^()]*['\"]--{re.escape(name).replace('_', '[-_]')}['\"][^()]*\)",
-        module.text,
-    )
-    return (
-        bool(name)
-        and option is not None
-        and re.search(r"store_(true|false)|bool", option[0]) is None
-    )
-
-
-def _combined(asked: list[list[str]]) -> tuple[str, ...]:
-    """Every combination of the alternatives, those by the nearest definitions first."""
-    texts = [""]
-    for alternatives in asked:
-        texts = [
-            both(text, one) if text and one else text or one
-            for text in texts
-            for one in alternatives
-        ]
-    return tuple(dict.fromkeys(text for text in texts if text))

@@ -349,6 +349,13 @@ def test_optimizers(call: str, torch_call: str) -> None:
             "apex-optimizer",
         ),
         ("from apex import amp\nwith amp.scale_loss([a, b], o) as s:\n    run(s)\n", "apex-form"),
+        (
+            (
+                "from apex import amp\nif args.first:\n    g, o = amp.initialize(g, o)\n"
+                "if args.second:\n    d, p = amp.initialize(d, p)\n"
+            ),
+            "apex-form",
+        ),
     ],
 )
 def test_refused(text: str, reason: str) -> None:
@@ -375,6 +382,14 @@ def test_not_concerned(text: str) -> None:
     assert unapex(text, "train.py") is None
 
 
+LEVELS = """
+if args.level == 0:
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O0")
+elif args.level == 1:
+    model, optimizer = amp.initialize(model, optimizer, opt_level="O1")
+{} args.level == 2:
+    model, optimizer = {}
+"""
 SWITCHES = {
     'model, optimizer = amp.initialize(model, optimizer, opt_level="O1")': {},
     "model, optimizer = amp.initialize(model, optimizer, opt_level=args.level)": {
@@ -392,6 +407,13 @@ SWITCHES = {
     },
     "if not a:\n    pass\nelse:\n    model, optimizer = amp.initialize(model, optimizer)": {
         "<module>": ("not (not a)",)
+    },
+    LEVELS.format("elif", 'amp.initialize(model, optimizer, opt_level="O2")'): {
+        "<module>": ("args.level == 1 or args.level == 2",)
+    },
+    LEVELS.format("elif", "(model, optimizer)"): {"<module>": ("args.level == 1",)},
+    LEVELS.replace("O0", "O1").format("elif", "amp.initialize(model, optimizer)"): {
+        "<module>": ("args.level == 0 or args.level == 1 or args.level == 2",)
     },
 }
 
