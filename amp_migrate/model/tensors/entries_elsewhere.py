@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.naming.names import dotted_name
-from amp_migrate.model.syntax.module import Scope, returned
+from amp_migrate.model.syntax.module import Function, Scope, returned
 from amp_migrate.model.tensors import dictionaries
 from amp_migrate.model.tensors.fact import DType, Fact, join
+from amp_migrate.model.tensors.modules import classes
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.tensors.inference import Inference
+
+_HOPS = 3
+"""How many models may hand on what another gives."""
 
 
 def entry_elsewhere(
@@ -23,7 +27,7 @@ def entry_elsewhere(
     found = [
         fact
         for call, scope in _calls(inference.program, expr.value)
-        for fact in _given(inference, call, scope, key)
+        for fact in _given(inference, call, scope, key, _HOPS)
     ]
     if not found:
         return None
@@ -46,18 +50,32 @@ def _calls(
 
 
 def _given(
-    inference: Inference, call: ast.Call, scope: Scope, key: str
+    inference: Inference, call: ast.Call, scope: Scope, key: str, hops: int
 ) -> Iterator[Fact]:
-    value = inference.program.values.of(call.func, scope)
-    region = inference.where(call)
-    if value.foreign is None or region is None:
+    program, region = inference.program, inference.where(call)
+    if region is None or not hops:
         return
-    home, cls = value.foreign
-    forward = home.graph.method(cls, "forward")
-    there = inference.abroad(home, region)
-    for given in returned(forward) if forward is not None else ():
-        for one in _held(home, given, key):
-            yield there.of(one, home.module.scope_of(one))
+    for home, forward in _forwards(inference, call, scope):
+        there = inference if home is program else inference.abroad(home, region)
+        for given in returned(forward):
+            for one in _held(home, given, key):
+                yield there.of(one, home.module.scope_of(one))
+            for inner in _calls(home, given):
+                yield from _given(there, *inner, key, hops - 1)
+
+
+def _forwards(
+    inference: Inference, call: ast.Call, scope: Scope
+) -> Iterator[tuple[Program, Function]]:
+    """The forwards that a call may run of models here and in other files."""
+    program = inference.program
+    value = program.values.of(call.func, scope)
+    for one in (value, *(classes(inference, value) if value.mixed else ())):
+        own = (program, one.cls) if one.cls is not None else None
+        home, cls = one.foreign or own or (None, None)
+        forward = home.graph.method(cls, "forward") if home and cls else None
+        if home is not None and forward is not None:
+            yield home, forward
 
 
 def _held(home: Program, given: ast.expr, key: str) -> Iterator[ast.expr]:

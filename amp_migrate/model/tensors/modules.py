@@ -46,13 +46,13 @@ def of_module(
         return found
     others = [
         _of_class(inference, one, call, scope)
-        for one in _others(inference, value)
+        for one in classes(inference, value)
     ]
     unseen = Fact(in_region(region).dtypes | DType.UNKNOWN)
     return join([found, *(others or [unseen])])
 
 
-def _others(inference: Inference, value: Value) -> Iterator[Value]:
+def classes(inference: Inference, value: Value) -> Iterator[Value]:
     """What else an object may be of whose class several import statements bring."""
     program, made = inference.program, value.origin
     if not isinstance(made, ast.Call) or made not in program.module.parents:
