@@ -5,6 +5,7 @@ have no `.float()`, though a tensor could be taken apart, too.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
@@ -17,8 +18,10 @@ def is_taken_apart(program: Program, cast: ast.Call, scope: Scope) -> bool:
     """
     assert isinstance(cast.func, ast.Attribute)
     value = cast.func.value
-    if isinstance(value, ast.Name) and _takes_apart(scope.node, value.id):
-        return True
+    if isinstance(value, ast.Name):
+        apart = _taken_apart(scope.node, value.id)
+        if any(_may_be_one(program, value, one) for one in apart):
+            return True
     call = program.module.parents.get(cast)
     if isinstance(call, ast.keyword):
         call = program.module.parents.get(call)
@@ -30,7 +33,18 @@ def is_taken_apart(program: Program, cast: ast.Call, scope: Scope) -> bool:
     if function is None or not isinstance(call, ast.Call):
         return False
     name = _parameter(function, call, cast)
-    return name is not None and _takes_apart(function, name)
+    return name is not None and any(_taken_apart(function, name))
+
+
+def _may_be_one(program: Program, first: ast.Name, second: ast.Name) -> bool:
+    """Whether a name may hold one value at both places: `x, y = x` in a branch, `x = x.view(2)`
+    below it, and `x.float()` behind that do not meet.
+    """
+    reaches = [program.reaching.at(one, one.id) for one in (first, second)]
+    if not all(one.complete for one in reaches):
+        return True
+    bound, other = (set(one.bindings) for one in reaches)
+    return not bound.isdisjoint(other)
 
 
 def _parameter(
@@ -52,20 +66,20 @@ def _parameter(
     return names[place] if place < len(names) else None
 
 
-def _takes_apart(node: ast.AST, name: str) -> bool:
+def _taken_apart(node: ast.AST, name: str) -> Iterator[ast.Name]:
     body = node.body if isinstance(node, (ast.Module, *FUNCTIONS)) else []
-    return any(
-        _is_apart(one, name)
-        for statement in body
-        for one in nodes_in(statement)
-    )
+    for statement in body:
+        for one in nodes_in(statement):
+            apart = _apart(one)
+            if isinstance(apart, ast.Name) and apart.id == name:
+                yield apart
 
 
-def _is_apart(node: ast.AST, name: str) -> bool:
+def _apart(node: ast.AST) -> ast.expr | None:
+    """What a node takes apart."""
     if isinstance(node, ast.Starred):
-        return isinstance(node.value, ast.Name) and node.value.id == name
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
-        return False
-    return node.value.id == name and any(
-        isinstance(one, ast.Tuple) for one in node.targets
-    )
+        return node.value
+    if not isinstance(node, ast.Assign):
+        return None
+    is_apart = any(isinstance(one, ast.Tuple) for one in node.targets)
+    return node.value if is_apart else None
