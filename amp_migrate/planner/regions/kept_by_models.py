@@ -74,14 +74,14 @@ def written_by_models(
     program: Program,
     asked: dict[str, ast.expr],
 ) -> set[str]:
-    """The attributes that the forwards of the models set which run in `roots`, by the names of the
-    objects that are asked for them.
+    """The attributes that the forwards and other methods of the models set which run in `roots`, by
+    the names of the objects that are asked for them.
     """
     found: set[str] = set()
     for root in roots if asked else ():
         for node in shallow(root):
             if isinstance(node, ast.Call) and dotted_name(node.func):
-                names = list(_same_objects(node.func, scope, program, asked))
+                names = _asked_of(node.func, scope, program, asked)
                 written = (
                     _touched(node, scope, program, ast.Store)
                     if names
@@ -89,6 +89,16 @@ def written_by_models(
                 )
                 found |= {f"{name}.{one}" for name in names for one in written}
     return found
+
+
+def _asked_of(
+    func: ast.expr, scope: Scope, program: Program, asked: dict[str, ast.expr]
+) -> list[str]:
+    """The names by which the model of `model(x)` or of `model.forward(x)` is asked."""
+    names = list(_same_objects(func, scope, program, asked))
+    if names or not isinstance(func, ast.Attribute):
+        return names
+    return list(_same_objects(func.value, scope, program, asked))
 
 
 def _same_objects(

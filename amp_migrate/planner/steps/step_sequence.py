@@ -32,8 +32,9 @@ class Cycle(Updates):
     def _with_arguments(self, step: OptimizerStep, scaler: str) -> Template:
         """`opt.step(scale)`, whose own step takes it: `scaler.step(opt, scale)`."""
         plain = self._named(step, f"{scaler}.step")
-        named = [f"{k.arg}=" if k.arg else "**" for k in step.call.keywords]
-        given = [*step.call.args, *(k.value for k in step.call.keywords)]
+        keywords = [k for k in step.call.keywords if not _is_no_closure(k)]
+        named = [f"{k.arg}=" if k.arg else "**" for k in keywords]
+        given = [*step.call.args, *(k.value for k in keywords)]
         if step.made.inner is not None or not given:
             return plain
         before = ["" for _ in step.call.args] + named
@@ -112,3 +113,12 @@ class Cycle(Updates):
 
 
 __all__ = ["Cycle", "OptimizerStep"]
+
+
+def _is_no_closure(given: ast.keyword) -> bool:
+    """`closure=None`, for which a scaler raises, and which an optimizer need not be told."""
+    return (
+        given.arg == "closure"
+        and isinstance(given.value, ast.Constant)
+        and given.value.value is None
+    )

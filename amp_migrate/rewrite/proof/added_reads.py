@@ -27,6 +27,7 @@ from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.facts import Introduced
 from amp_migrate.rewrite.proof.forms import device, keyword
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
+from amp_migrate.torch_facts.amp_api import callable_named
 from amp_migrate.torch_facts.methods import MOVES
 
 
@@ -127,9 +128,11 @@ class AddedReads(RewrittenFile):
         dotted = dotted_name(node)
         if dotted is None:
             return
-        if self._is_hidden(node, dotted, scope):
+        is_hidden = self._is_hidden(node, scope)
+        if is_hidden and self._is_spelling(node, dotted):
             yield self.failure(node, "`torch` is something else there")
-        if self._of_library(node, dotted) or self._is_of_tensor(node, dotted):
+        of_library = not is_hidden and self._of_library(node, dotted)
+        if of_library or self._is_of_tensor(node, dotted):
             return
         if isinstance(node, ast.Attribute) and node.attr == "type":
             holder = dotted.rpartition(".")[0]
@@ -227,14 +230,20 @@ class AddedReads(RewrittenFile):
             chosen = ast.unparse(above.values[0]) == given
         return chosen and form == Form.DEVICE | Form.NONE
 
-    def _is_hidden(self, node: ast.expr, dotted: str, scope: Scope) -> bool:
+    def _is_hidden(self, node: ast.expr, scope: Scope) -> bool:
         """Whether what an import of torch has brought is hidden by a variable there."""
-        home = scope.lookup(dotted.partition(".")[0])
-        canonical = self.program.canonical(node) or ""
+        head = (dotted_name(node) or "").partition(".")[0]
         return (
-            home is not None
-            and canonical.startswith("torch")
+            scope.lookup(head) is not None
+            and (self.program.canonical(node) or "").startswith("torch")
             and not self.program.reaching.imported.is_import(node, scope)
+        )
+
+    def _is_spelling(self, node: ast.expr, dotted: str) -> bool:
+        """Whether a name is how the file calls torch, or a part of AMP."""
+        return (
+            dotted.partition(".")[0] == self.introduced.torch
+            or callable_named(self.program.canonical(node)) is not None
         )
 
     def _of_library(self, node: ast.expr, dotted: str) -> bool:

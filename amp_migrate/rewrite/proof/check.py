@@ -12,6 +12,7 @@ from amp_migrate.rewrite.proof.erase import Eraser
 from amp_migrate.rewrite.proof.facts import Failure, Introduced
 from amp_migrate.rewrite.proof.inline import inline
 from amp_migrate.rewrite.proof.names import name_faults
+from amp_migrate.rewrite.proof.no_closure import leave_out
 from amp_migrate.rewrite.proof.settings import restore
 from amp_migrate.rewrite.proof.untouched import set_aside
 
@@ -116,6 +117,7 @@ def _same_program(
     restore(before, introduced.settings)
     restore(after, introduced.settings)
     set_aside(before, after)
+    leave_out(before)
     if clash and (taken := Eraser(introduced).run(before)):
         message = f"line {taken[0]} of the original already uses what the rewrite would introduce"
         yield Failure("same-program", 1, message)
