@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.tensors.fact import UNKNOWN, Fact, join
+from amp_migrate.model.tensors.use import reads
 from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -142,23 +143,8 @@ def _calls_of_name(program: Program, name: str, home: Scope) -> _Calls:
     for call, scope in program.graph.calls_of(name):
         if isinstance(call.func, ast.Name) and scope.lookup(name) is home:
             sites.append((call, scope))
-    reads = 0
-    for node in _reads(program).get(name, ()):
+    read = 0
+    for node in reads(program).get(name, ()):
         if program.module.scope_of(node).lookup(name) is home:
-            reads += 1
-    return _Calls(tuple(sites), are_all=reads == len(sites))
-
-
-def _reads(program: Program) -> dict[str, list[ast.Name]]:
-    """Where names are read, by name."""
-
-    def found() -> dict[str, list[ast.Name]]:
-        reads: dict[str, list[ast.Name]] = {}
-        for node in program.module.parents:
-            if not isinstance(node, ast.Name):
-                continue
-            if isinstance(node.ctx, ast.Load):
-                reads.setdefault(node.id, []).append(node)
-        return reads
-
-    return program.remembered(_reads, found)
+            read += 1
+    return _Calls(tuple(sites), are_all=read == len(sites))

@@ -26,6 +26,7 @@ from amp_migrate.model.tensors.fact import (
     widest,
 )
 from amp_migrate.model.tensors.spelling import names_its_type
+from amp_migrate.model.tensors.use import is_no_device
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.torch_facts import amp_api
 from amp_migrate.torch_facts.ops import Kernels, Op, Policy, Trait, linalg
@@ -185,7 +186,8 @@ def _dtype(inference: Inference, expr: ast.expr, scope: Scope) -> Fact | None:
     fact = inference.of(expr, scope)
     if fact.dtypes & NO_TENSOR or fact.dtypes == DType.UNKNOWN:
         # Mostly a device; a dtype that no one can follow is seldom handed on like this.
-        return None if _called_device(expr) else UNKNOWN
+        is_tensor = is_no_device(inference.program, expr, scope)
+        return UNKNOWN if is_tensor or not _called_device(expr) else None
     return fact
 
 

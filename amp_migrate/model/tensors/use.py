@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.syntax.module import Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -37,6 +38,35 @@ def asked_as_tensor(program: Program, expr: ast.expr, fact: Fact) -> Fact:
     if dtypes & DType.HALF:
         dtypes = dtypes & ~DType.HALF | DType.UNKNOWN
     return fact._replace(dtypes=dtypes, container=False, elements=())
+
+
+def reads(program: Program) -> dict[str, list[ast.Name]]:
+    """Where names are read, by name."""
+
+    def found() -> dict[str, list[ast.Name]]:
+        known: dict[str, list[ast.Name]] = {}
+        for node in program.module.parents:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                known.setdefault(node.id, []).append(node)
+        return known
+
+    return program.remembered(reads, found)
+
+
+def is_no_device(program: Program, expr: ast.expr, scope: Scope) -> bool:
+    """Whether `x.shape` or `x - 1` stands in the body that says `y.to(x)`."""
+    if not isinstance(expr, ast.Name):
+        return False
+    parents, home = program.module.parents, program.module.scope_of
+    here = (n for n in reads(program).get(expr.id, ()) if home(n) is scope)
+    return any(_is_for_tensors(parents[one]) for one in here)
+
+
+def _is_for_tensors(use: ast.AST) -> bool:
+    if isinstance(use, ast.BinOp):
+        return isinstance(use.op, _OF_NUMBERS)
+    asked = use.attr if isinstance(use, ast.Attribute) else ""
+    return asked == "shape" or asked in ONLY_OF_TENSORS
 
 
 def _is_of_tensors(name: str) -> bool:
