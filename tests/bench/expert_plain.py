@@ -19,6 +19,7 @@ _AMP_NAMES = frozenset({"autocast", "GradScaler"})
 """Not `custom_fwd`: what an extension says about autocast belongs to it, not to a loop."""
 _TRUE = ast.Constant(True)
 _PLAIN = frozenset({"backward", "step"})
+_APEX = frozenset({"scale_loss", "initialize", "master_params"})
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,10 @@ class Plain(Eraser):
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt]:
         """Its names go."""
         gone = _AMP_NAMES | self.names.makers
-        is_torch = (node.module or "").split(".")[0] == "torch"
+        package = (node.module or "").split(".")[0]
+        is_amp = package == "torch" or package == "apex" and bool(self.names.scalers)
         node.names = [
-            a for a in node.names if a.name not in gone and not (is_torch and a.name == "amp")
+            a for a in node.names if a.name not in gone and not (is_amp and a.name == "amp")
         ]
         return node if node.names else self._gone(node)
 
@@ -302,6 +304,11 @@ def chosen(node: ast.If, names: Names) -> list[ast.stmt] | None:
     if truth is not None:
         return node.body if truth else node.orelse
     own = names.scalers | names.wrappers
+    apex = [any(map(_is_apex, block)) for block in (node.body, node.orelse)]
+    if own and apex[0] != apex[1] and not _is_arm(node.orelse):
+        return node.orelse if apex[0] else node.body
+    if own and apex[0]:
+        return node.orelse
     body, other = (any(_steps(s, own) for s in block) for block in (node.body, node.orelse))
     plain = [any(_mentions(s, _PLAIN) for s in block) for block in (node.body, node.orelse)]
     if body and not other and plain[1]:
@@ -312,6 +319,24 @@ def chosen(node: ast.If, names: Names) -> list[ast.stmt] | None:
     if node.orelse and regions[0] != regions[1] and _is_pair(node, names):
         return node.body if regions[0] else node.orelse
     return None
+
+
+def _is_arm(block: list[ast.stmt]) -> bool:
+    """Whether an `else` is an `elif`."""
+    return len(block) == 1 and isinstance(block[0], ast.If)
+
+
+def _is_apex(node: ast.stmt) -> bool:
+    """Whether a statement has apex's AMP, which programs keep beside that of torch."""
+    return any(
+        isinstance(one, ast.ImportFrom) and one.module == "apex" and _names_amp(one)
+        or isinstance(one, ast.Attribute) and one.attr in _APEX and last(one.value) == "amp"
+        for one in ast.walk(node)
+    )
+
+
+def _names_amp(node: ast.ImportFrom) -> bool:
+    return any(one.name == "amp" for one in node.names)
 
 
 def _last_arm(node: ast.If, own: set[str]) -> list[ast.stmt]:

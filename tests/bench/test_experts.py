@@ -111,6 +111,32 @@ def erased(text: str) -> str:
             "self.rate: float\nloss.backward()",
         ),
         (
+            """
+            if is_apex_available():
+                from apex import amp
+            scaler = GradScaler()
+            if not native and apex:
+                model, opt = amp.initialize(model, opt)
+            if native:
+                scaler.scale(loss).backward()
+                scaler.unscale_(opt)
+                clip_grad_norm_(model.parameters(), 1)
+            elif apex:
+                with amp.scale_loss(loss, opt) as scaled_loss:
+                    scaled_loss.backward()
+                clip_grad_norm_(amp.master_params(opt), 1)
+            else:
+                loss.backward()
+                clip_grad_norm_(model.parameters(), 1)
+            scaler.step(opt)
+            """,
+            "loss.backward()\nclip_grad_norm_(model.parameters(), 1)\nopt.step()",
+        ),
+        (
+            "from apex import amp\nmodel, opt = amp.initialize(model, opt)",
+            "from apex import amp\nmodel, opt = amp.initialize(model, opt)",
+        ),
+        (
             "scaler = StandardScaler()\nx = scaler.fit(x)",
             "scaler = StandardScaler()\nx = scaler.fit(x)",
         ),
