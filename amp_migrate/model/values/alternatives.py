@@ -17,6 +17,9 @@ def joined(graph: CallGraph, values: Iterable[Value]) -> Value:
     """What a name is that may hold any of `values`."""
     known = [v for v in values if v]
     telling = [v for v in known if v.kind is not Kind.OTHER]
+    scaler = _scaler(graph, telling)
+    if scaler is not None:
+        return scaler
     special = [v for v in telling if v.kind in _SPECIAL]
     if special:
         # `optimizer = Noam(optimizer)` is a wrapper from then on; AMP can
@@ -46,10 +49,24 @@ def _stepped(graph: CallGraph, values: list[Value]) -> Value:
     return made._replace(mixed=True)
 
 
+def _scaler(graph: CallGraph, values: list[Value]) -> Value | None:
+    """A GradScaler or a class of the project that stands in for it where AMP is off."""
+    found = next((v for v in values if v.kind is Kind.SCALER), None)
+    others = [v for v in values if v.kind is not Kind.SCALER]
+    if found is None or not others:
+        return None
+    stand_in = all(_has_method(graph, v, "scale") for v in others)
+    return found._replace(mixed=True) if stand_in else None
+
+
 def _has_step(graph: CallGraph, value: Value) -> bool:
     """Whether an object has a `step` of its own; a scheduler has."""
     if value.kind is not Kind.OBJECT:
         return value.kind is Kind.SCHEDULER
+    return _has_method(graph, value, "step")
+
+
+def _has_method(graph: CallGraph, value: Value, name: str) -> bool:
     home = graph
     cls = value.cls
     if value.foreign is not None:
@@ -57,8 +74,7 @@ def _has_step(graph: CallGraph, value: Value) -> bool:
         home = program.graph
     if cls is None:
         return False
-    method = home.method(cls, "step")
-    return method is not None
+    return home.method(cls, name) is not None
 
 
 def differ(values: list[Value]) -> bool:
