@@ -41,7 +41,8 @@ def _is_idle(program: Program, scaler: ast.expr, scope: Scope) -> bool:
     parent = program.module.parents.get(made)
     if not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
         return False
-    uses = list(_uses(program, parent.targets[0], scope))
+    home = program.module.scope_of(made)
+    uses = list(_uses(program, parent.targets[0], home))
     above = [program.module.parents[one] for one in uses]
     return bool(uses) and all(
         isinstance(one, ast.Attribute) and one.attr in _IDLE for one in above

@@ -54,10 +54,17 @@ BOUNDING = frozenset(
 """Functions and methods that bound what they are given."""
 SAME_VALUES = frozenset(
     """
-    data detach view reshape flatten float double clone cpu ravel contiguous
+    data detach view reshape flatten float double half bfloat16 to clone cpu ravel contiguous
     """.split()
 )
 """What passes the values of a gradient on."""
+JOINS = frozenset(
+    """
+    cat concat concatenate stack split chunk unbind narrow _flatten_dense_tensors
+    _unflatten_dense_tensors
+    """.split()
+)
+"""Functions and methods that make one tensor of several, or several of one."""
 MULTIPLES = frozenset("neg mul div multiply divide true_divide".split())
 """Methods that give a multiple of a gradient."""
 SIZES = frozenset(

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.classes.scaler_heirs import is_scaler_heir
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Function
 from amp_migrate.model.values.kinds import (
@@ -63,6 +64,8 @@ class ClassKinds:
             return Kind.SCHEDULER
         if any(_is_optimizer(base) for base in bases):
             return Kind.OPTIMIZER
+        if is_scaler_heir(self.graph, cls, bases):
+            return Kind.SCALER
         if any(_is_module(base) for base in bases):
             return Kind.CRITERION if self._is_loss(cls, bases) else Kind.MODEL
         return None

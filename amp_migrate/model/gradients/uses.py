@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.gradients.gathered import is_gathered
 from amp_migrate.model.steps.effects import is_reducer
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.torch_facts.gradients import CARRIES_SCALE, KEEPS_ZEROS, SHAPES
@@ -43,11 +44,9 @@ def read_of_values(program: Program, node: ast.Attribute) -> EventKind | None:
         return None
     if _is_rescaled(parent, parents.get(parent)) or _is_put_back(node, parents):
         return None
-    return (
-        None
-        if isinstance(parent, ast.Call) and is_reducer(parent)
-        else EventKind.READ
-    )
+    if isinstance(parent, ast.Call) and is_reducer(parent):
+        return None
+    return None if is_gathered(program, node) else EventKind.READ
 
 
 def _same_gradient(
