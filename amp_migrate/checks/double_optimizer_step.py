@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from amp_migrate.checks._code import Code
-from amp_migrate.checks._finding import Finding, Rule
+from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._guarded_backwards import unfed_steps
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
@@ -25,11 +26,18 @@ _BY_SCALER = (
     "gradients are divided by the scale again, so that they all but vanish; run backward before "
     "it, or delete it"
 )
+_GUARDED = (
+    "where the guard leaves the backward out, the scaler steps with the gradients of the batch "
+    "before once more, divided by the scale again; skip the step, too: a bad loss needs no guard, "
+    "since the scaler skips its step"
+)
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
     """Find second steps with gradients that the scaler has stepped with."""
     yield from broken(program, RULE, _told, _delete, "delete the plain step")
+    for call in unfed_steps(program, cleared=False):
+        yield finding_at(program, call, RULE, _GUARDED)
 
 
 def _told(mistake: Mistake) -> str:

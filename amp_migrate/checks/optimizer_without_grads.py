@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from amp_migrate.checks._finding import Finding, Rule
+from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._guarded_backwards import unfed_steps
 from amp_migrate.checks._protocol import broken
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
@@ -20,3 +21,5 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         "this optimizer`; step it under the condition of its loss"
     )
     yield from broken(program, RULE, message)
+    for call in unfed_steps(program, cleared=True):
+        yield finding_at(program, call, RULE, message)

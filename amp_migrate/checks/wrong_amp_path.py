@@ -63,11 +63,19 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if not program.uses.is_guarded(call):
             name = program.canonical(call.func)
             yield finding_at(program, call, RULE, _CALLED.format(name))
-    for call, _ in program.uses.calls(*NEW):
+    for call in _calls_of_new(program):
         if not call.args and all(
             one.arg not in ("device_type", None) for one in call.keywords
         ):
             yield finding_at(program, call, RULE, _NO_DEVICE)
+
+
+def _calls_of_new(program: Program) -> Iterator[ast.Call]:
+    """Calls of `torch.autocast`, by a variable that holds it, too."""
+    calls = [call for call, _ in program.uses.calls(*NEW)]
+    regions = program.regions.regions if program.uses.of(*NEW) else ()
+    calls += [one.call for one in regions if one.name in NEW]
+    yield from dict.fromkeys(calls)
 
 
 def _asked(program: Program) -> set[str]:

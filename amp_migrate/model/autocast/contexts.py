@@ -95,7 +95,7 @@ def class_behind(
     if name in AUTOCAST:
         return name
     for one, where in _meant(program, expr, scope) if hops else ():
-        if isinstance(one, (ast.Name, ast.Attribute, ast.Call)):
+        if isinstance(one, (ast.Name, ast.Attribute, ast.Call, ast.IfExp)):
             found = class_behind(program, one, where, hops - 1)
             if found is not None:
                 return found
