@@ -52,6 +52,10 @@ def _callers(program: Program, scope: Scope) -> list[ast.AST]:
                 for site in program.graph.sites(node)
                 if _may_run(program, site, node)
             )
+            wanted.extend(
+                program.module.scope_of(mention).node
+                for mention in program.graph.mentions(node)
+            )
             around = program.scope(node).parent
             if around is not None and isinstance(around.node, FUNCTIONS):
                 wanted.append(around.node)
