@@ -94,7 +94,7 @@ class DeviceQuestions:
         """What may be None, else an accelerator; or else any device, the CPU too."""
         given = f"{text} is not None"
         kind = f'{text}.type if {given} else "cuda"' if self.use.other else ""
-        if not _may_be_cpu(value):
+        if not may_be_cpu(value):
             return Switch(kind or '"cuda"', given)
         asked = f'{text}.type != "cpu"' if kind else f'{text}.type == "cuda"'
         return Switch(kind or '"cuda"', f"{given} and {asked}")
@@ -103,7 +103,7 @@ class DeviceQuestions:
         """`text` compared with what it may be."""
         if self.use.other:
             return Switch(text, f'{text} != "cpu"')
-        if value.is_string and value.closed and not _may_be_cpu(value):
+        if value.is_string and value.closed and not may_be_cpu(value):
             return Switch('"cuda"', None)
         return Switch(
             '"cuda"', f'{text} != "cpu"' if indexed else f'{text} == "cuda"'
@@ -114,7 +114,7 @@ class DeviceQuestions:
         sure = (
             move.value.closed
             and move.value.names
-            and not _may_be_cpu(move.value)
+            and not may_be_cpu(move.value)
         )
         if (
             sure
@@ -286,7 +286,7 @@ class DeviceQuestions:
         is_number = literal and _is_index(move.value)
         cuda = (
             move.value.closed
-            and not _may_be_cpu(move.value)
+            and not may_be_cpu(move.value)
             and (bool(move.value.names) or is_number)
         )
         asks = move.tests or self._asks(move.scope)
@@ -317,14 +317,23 @@ def _is_index(value: DeviceValue) -> bool:
 
 def decides(move: Move, moves: list[Move], scope: Scope) -> bool:
     """Whether a move to CUDA under no condition tells where the loop in `scope` runs: another
-    caller may move its model to the CPU.
+    caller may move its model to the CPU, and the batches that are moved beside it may stay there.
     """
+    if not move.of_model and any(_is_open(one, move) for one in moves):
+        return False
     return move.scope is scope or not any(
         one.of_model and "cpu" in bare_names(one.value.names) for one in moves
     )
 
 
-def _may_be_cpu(value: DeviceValue) -> bool:
+def _is_open(other: Move, move: Move) -> bool:
+    """Whether the same body moves something to a device that has a name, and may be the CPU."""
+    is_named = other.device is not None and dotted_name(other.device)
+    is_beside = other.scope is move.scope and bool(is_named)
+    return is_beside and may_be_cpu(other.value)
+
+
+def may_be_cpu(value: DeviceValue) -> bool:
     return not value.closed or any(
         name.rstrip(":") == "cpu" for name in value.names
     )
