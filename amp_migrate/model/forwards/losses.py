@@ -53,6 +53,17 @@ def callables(program: Program, call: ast.Call, scope: Scope) -> list[Behind]:
     return program.remembered((callables, func), found)
 
 
+def lambdas_behind(
+    program: Program, call: ast.Call, scope: Scope
+) -> list[tuple[Program, ast.Lambda]]:
+    """The lambdas that a field or a parameter holds, where it holds nothing else."""
+    behind = callables(program, call, scope)
+    found = [
+        (home, one) for home, one in behind if isinstance(one, ast.Lambda)
+    ]
+    return found if len(found) == len(behind) else []
+
+
 def is_told(program: Program, call: ast.Call, scope: Scope) -> bool:
     """Whether what `call` runs is in sight, or it is called as a loss is: no callable of another
     kind that nothing tells of.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.call_sites import CallSite
+from amp_migrate.model.forwards.losses import callables
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.values.kinds import Kind, Value
 
@@ -36,9 +37,24 @@ def _found(program: Program) -> _Runs:
     found: _Runs = {}
     for call, scope, value in called_values(program):
         is_made = program.graph.class_named(call.func, scope) is not None
-        if value.cls is not None and value.kind in _RUN and not is_made:
-            found.setdefault(value.cls, []).append((call, scope))
+        for cls in _classes(program, call, scope, value) if not is_made else ():
+            found.setdefault(cls, []).append((call, scope))
     return found
+
+
+def _classes(
+    program: Program, call: ast.Call, scope: Scope, value: Value
+) -> list[ast.ClassDef]:
+    """The classes of the model that a call runs: several, where a function chooses one of them."""
+    if value.kind not in _RUN:
+        return []
+    known = [] if value.cls is None else [value.cls]
+    others = (
+        node
+        for home, node in callables(program, call, scope)
+        if home is program and isinstance(node, ast.ClassDef)
+    )
+    return list(dict.fromkeys([*known, *others]))
 
 
 def sites_of_forward(program: Program, forward: Function) -> list[CallSite]:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from amp_migrate.model.forwards.losses import lambdas_behind
 from amp_migrate.model.forwards.sequence_ends import ends
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -166,6 +167,11 @@ class Receivers:
             last = ends(self.program, sequence)
             return all(self._ends_in_layer(one, deep) for one in last)
         results = list(self._results(call, scope))
+        results += [
+            (receivers_of(home), one.body, home.module.scopes[one])
+            for home, one in lambdas_behind(self.program, call, scope)
+            if not results
+        ]
         return bool(results) and all(
             home.made(one, at, deep) for home, one, at in results
         )
