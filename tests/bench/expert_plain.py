@@ -329,8 +329,12 @@ def _is_arm(block: list[ast.stmt]) -> bool:
 def _is_apex(node: ast.stmt) -> bool:
     """Whether a statement has apex's AMP, which programs keep beside that of torch."""
     return any(
-        isinstance(one, ast.ImportFrom) and one.module == "apex" and _names_amp(one)
-        or isinstance(one, ast.Attribute) and one.attr in _APEX and last(one.value) == "amp"
+        isinstance(one, ast.ImportFrom)
+        and one.module == "apex"
+        and _names_amp(one)
+        or isinstance(one, ast.Attribute)
+        and one.attr in _APEX
+        and last(one.value) == "amp"
         for one in ast.walk(node)
     )
 

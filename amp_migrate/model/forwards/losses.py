@@ -58,9 +58,7 @@ def lambdas_behind(
 ) -> list[tuple[Program, ast.Lambda]]:
     """The lambdas that a field or a parameter holds, where it holds nothing else."""
     behind = callables(program, call, scope)
-    found = [
-        (home, one) for home, one in behind if isinstance(one, ast.Lambda)
-    ]
+    found = [(home, one) for home, one in behind if isinstance(one, ast.Lambda)]
     return found if len(found) == len(behind) else []
 
 
