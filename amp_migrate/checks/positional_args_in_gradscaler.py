@@ -6,13 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._switches import is_switch
 from amp_migrate.config import Settings
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.settings.command_line import option_of
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
-from amp_migrate.model.values.literals import is_flag, number
+from amp_migrate.model.values.literals import number
 from amp_migrate.model.values.numbers import numbers
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 from amp_migrate.torch_facts.amp_api import SCALE
@@ -30,6 +31,11 @@ _FLAG = (
     "the first parameter is the device, so this flag is ignored without a "
     "word: write `enabled=`"
 )
+_SCALE = (
+    "the first parameter of the old GradScaler is `init_scale`, so this flag makes the factor 1, "
+    "or 0, and switches nothing: write `enabled=`"
+)
+_OLD = ("torch.cuda.amp.GradScaler", "torch.cpu.amp.GradScaler")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -39,7 +45,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     ):
         if not call.args or isinstance(call.args[0], ast.Starred):
             continue
-        if is_flag(program, call.args[0], scope):
+        if is_switch(program, call.args[0], scope):
             yield finding_at(
                 program,
                 call.args[0],
@@ -56,10 +62,12 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
                 fix=_fix(program, call, SCALE),
             )
 
-    for call, _ in program.uses.calls("torch.cuda.amp.GradScaler"):
+    for call, scope in program.uses.calls(*_OLD):
         first = call.args[0] if call.args else None
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             yield finding_at(program, first, RULE, _DEVICE)
+        elif first is not None and is_switch(program, first, scope):
+            yield finding_at(program, first, RULE, _SCALE)
 
 
 def _is_number(program: Program, given: ast.expr, scope: Scope) -> bool:

@@ -6,14 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
-from amp_migrate.checks._plans import AMP_NAMES
+from amp_migrate.checks._switches import is_switch
 from amp_migrate.config import Settings
-from amp_migrate.model.autocast.dtype_choices import dtype_choices
 from amp_migrate.model.autocast.regions import NEW
-from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Scope
-from amp_migrate.model.values.literals import is_flag
 from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("positional-enabled-in-autocast", severity="error")
@@ -30,34 +26,10 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         if len(call.args) < 2 or starred:
             continue
         flag = call.args[1]
-        if is_flag(program, flag, scope) or _switches(program, flag, scope):
+        if is_switch(program, flag, scope):
             yield finding_at(
                 program, flag, RULE, _MESSAGE, fix=_fix(program, call)
             )
-
-
-def _switches(program: Program, expr: ast.expr, scope: Scope) -> bool:
-    """Whether the same variable is what switches a scaler or another region: `enabled=args.amp`."""
-    name = dotted_name(expr)
-    if name is None or dtype_choices(program, expr, scope) is not None:
-        return False
-    return any(
-        given.arg == "enabled"
-        and dotted_name(given.value) == name
-        and _home(program, name, where)
-        is _home(program, name, scope)
-        is not None
-        for call, where in program.uses.calls(*AMP_NAMES)
-        for given in call.keywords
-    )
-
-
-def _home(program: Program, name: str, scope: Scope) -> object:
-    """What a variable, or an attribute of the object, belongs to."""
-    head, _, rest = name.partition(".")
-    if rest and head == scope.self_name:
-        return program.graph.class_around(scope)
-    return scope.lookup(head)
 
 
 def _fix(program: Program, call: ast.Call) -> Fix | None:
