@@ -23,12 +23,14 @@ from amp_migrate.checks._regions import (
     without_gradients,
 )
 from amp_migrate.checks._regions import steps as steps_made
+from amp_migrate.checks._switched_scalers import switched_backwards
 from amp_migrate.config import Settings
+from amp_migrate.model.calls.targets import targets
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.recognition import Trait
-from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
 from amp_migrate.model.syntax.queries import names_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.patterns import pattern
@@ -56,6 +58,8 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         and not without_gradients(program, r.call)
     ]
     events = program.events
+    if found and events.scaler_scopes():
+        yield from _switched_off(program, found)
     if (
         not found
         or _SCALES.search(_without_idle_scalers(program))
@@ -72,6 +76,27 @@ _MESSAGE = (
 )
 
 
+_SWITCHED = (
+    "this scaler is off where its setting says so, but the autocast block is not, so that float16 "
+    "gradients below 6e-8 become zero there; give both the same `enabled`"
+)
+
+
+def _switched_off(
+    program: Program, found: list[Region]
+) -> Iterator[Finding]:
+    always = [
+        r
+        for r in found
+        if r.dtype == "float16" and r.argument("enabled") is None
+    ]
+    for call, scaled, scope in switched_backwards(program) if always else ():
+        region = _source(program, scaled.args[0], call, scope, always)
+        if region is not None:
+            places = [(region.place, "float16 here")]
+            yield finding_at(program, call, RULE, _SWITCHED, related=places)
+
+
 def _in_scope(
     program: Program, scope: Scope, found: list[Region], settings: Settings
 ) -> Iterator[Finding]:
@@ -84,7 +109,12 @@ def _in_scope(
         and (_steps_outside(program, scope) or _steps_inside(program, scope))
     )
     for call in calls if is_stepped else ():
-        region = _source(program, call, scope, found)
+        func = call.func
+        region = (
+            _source(program, func.value, call, scope, found)
+            if isinstance(func, ast.Attribute)
+            else None
+        )
         if region is None:
             continue
         is_sure = is_one and region.dtype == "float16"
@@ -174,40 +204,36 @@ def _idle_names(program: Program, call: ast.Call) -> list[str]:
 
 
 def _source(
-    program: Program, call: ast.Call, scope: Scope, found: list[Region]
+    program: Program,
+    loss: ast.expr,
+    call: ast.Call,
+    scope: Scope,
+    found: list[Region],
 ) -> Region | None:
     """The region in which the loss, or something that it was computed from, was made."""
-    if not isinstance(call.func, ast.Attribute):
-        return None
     statement = program.module.statement_of(call)
-    nodes: list[ast.AST] = [
-        call.func.value,
-        *loss_steps(program, call.func.value, statement, scope),
-    ]
+    nodes: list[ast.AST] = [loss, *loss_steps(program, loss, statement, scope)]
     for node in nodes:
         region = region_of(program, node)
         if region in found:
             return region
         for inner in shallow(node):
-            function = (
-                program.values.callee(inner, scope)
-                if isinstance(inner, ast.Call)
-                else None
-            )
-            region = (
-                _inside(program, function, found)
-                if function is not None
-                else None
-            )
-            if region is not None:
-                return region
+            if isinstance(inner, ast.Call):
+                region = _inside(program, inner, scope, found)
+                if region is not None:
+                    return region
     return None
 
 
 def _inside(
-    program: Program, function: Function, found: list[Region]
+    program: Program, call: ast.Call, scope: Scope, found: list[Region]
 ) -> Region | None:
-    return next((r for r in found if r.scope.node is function), None)
+    """A region that stands in a function that a call runs, or is its decorator."""
+    functions = targets(program, call, scope)
+    return next(
+        (r for r in found if r.scope.node in functions or r.node in functions),
+        None,
+    )
 
 
 def _fix(

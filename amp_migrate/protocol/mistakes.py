@@ -21,6 +21,7 @@ from amp_migrate.protocol.exploration import LIMIT, Explorer
 from amp_migrate.protocol.foreign_code import after_unknown_call
 from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.handlers import handle
+from amp_migrate.protocol.inherited import called_last, changed
 from amp_migrate.protocol.kept import Shown, doubts, kept, leaks
 from amp_migrate.protocol.machine import OptimizerState, State
 from amp_migrate.protocol.other_files import Elsewhere
@@ -95,7 +96,7 @@ class Analysis:
         try:
             for heir in self.program.graph.classes():
                 dispatch.acting, self.explorer.entered = heir, set()
-                for scope in self._changed(heir, roots):
+                for scope in changed(self.explorer, heir, roots):
                     known = dict(self.diagnostics.found)
                     if scope.node not in self.explorer.entered:
                         self._explore(scope)
@@ -103,24 +104,6 @@ class Analysis:
             self.diagnostics.found = known
         finally:
             dispatch.acting, self.explorer.entered = None, entered
-
-    def _changed(self, heir: ast.ClassDef, roots: list[Scope]) -> list[Scope]:
-        """The methods that a class inherits and that run others for it than for the base."""
-        graph, reached = self.program.graph, self.explorer.relevance.reached
-        bases = graph.lineage(heir)[1:]
-        if not bases:
-            return []
-        return [
-            scope
-            for scope in roots
-            if isinstance(scope.node, FUNCTIONS)
-            and scope.owner is not None
-            and scope.owner.node in bases
-            and graph.method(heir, scope.node.name) is scope.node
-            and self.explorer.dispatch.changes(
-                heir, reached(scope.node).functions
-            )
-        ]
 
     def _explore(self, scope: Scope) -> None:
         """Run one scope twice: to learn who is who, then with the state machine."""
@@ -327,20 +310,7 @@ class Analysis:
             if not isinstance(s.node, (ast.ClassDef, ast.Lambda))
             and self._uses(s)
         ]
-        return sorted(
-            scopes,
-            key=lambda s: (
-                isinstance(s.node, FUNCTIONS) and bool(self._callers(s)),
-                s.node.lineno if isinstance(s.node, FUNCTIONS) else 0,
-            ),
-        )
-
-    def _callers(self, scope: Scope) -> int:
-        assert isinstance(scope.node, FUNCTIONS)
-        return sum(
-            site.scope is not scope
-            for site in self.program.graph.sites(scope.node)
-        )
+        return called_last(self.program, scopes)
 
     def _is_called_from_afar(self, scope: Scope) -> bool:
         """Whether other files alone call it: what these hand over may be lost on the way, so it is

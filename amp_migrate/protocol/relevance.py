@@ -11,6 +11,7 @@ from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.recognition import EVENTS, Events, Trait
 from amp_migrate.model.syntax.evaluation_order import evaluated
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
+from amp_migrate.model.syntax.queries import calls_in
 from amp_migrate.patterns import pattern
 from amp_migrate.protocol.frames import Frame, canonical, positive
 from amp_migrate.protocol.overriding import overriding
@@ -49,6 +50,7 @@ class Relevance:
         self.module = events.program.module
         self._nodes: dict[int, list[ast.AST]] = {}
         self._idle: dict[tuple[int, bool], bool] = {}
+        self._heirs: dict[int, bool] = {}
         self._tested: set[str] | None = None
         self._holders: set[str] | None = None
         self._keepers: set[str] | None = None
@@ -130,10 +132,22 @@ class Relevance:
         return self._callees[function]
 
     def leads(self, statement: ast.stmt, scope: Scope) -> bool:
-        """Whether a compound statement holds events or exits."""
+        """Whether a compound statement holds events or exits, or calls of what heirs put in the
+        place of a method that holds none.
+        """
         return bool(
             self.events.of_node(statement, scope) & (EVENTS | Trait.JUMP)
-        )
+        ) or self._leads_to_heirs(statement, scope)
+
+    def _leads_to_heirs(self, statement: ast.stmt, scope: Scope) -> bool:
+        if scope.owner is None or scope.self_name is None:
+            return False
+        if id(statement) not in self._heirs:
+            self._heirs[id(statement)] = any(
+                overriding(self.events, call, scope)
+                for call in calls_in(statement)
+            )
+        return self._heirs[id(statement)]
 
     def idle(self, statement: ast.stmt, scope: Scope, *, tracks: bool) -> bool:
         """Whether running the statement changes nothing that the analysis follows."""
@@ -148,6 +162,8 @@ class Relevance:
         if isinstance(
             statement, (ast.Return, ast.Continue, ast.Break, ast.Raise)
         ):
+            return False
+        if self._leads_to_heirs(statement, scope):
             return False
         if self.events.of_node(statement, scope) or any(
             tracks or not self._only_computes(n, scope)
