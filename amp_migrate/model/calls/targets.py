@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.partials import bound_call
 from amp_migrate.model.dataflow.sources import held, put_into
+from amp_migrate.model.dataflow.taken_entries import taken
 from amp_migrate.model.forwards.model_layers import layers
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.one_of_several import (
@@ -307,6 +308,10 @@ def parts(
     program: Program, expr: ast.expr, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """The expressions that an expression gets its value from, with their scopes."""
+    entries = taken((program, expr, scope))
+    yield from (one[1:] for one in entries if one[0] is program)
+    if entries:
+        return
     if isinstance(expr, ast.Call):
         if ops.function(program.canonical(expr.func)) is not None:
             return  # a tensor, which holds no module and no function

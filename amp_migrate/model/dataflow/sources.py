@@ -55,6 +55,13 @@ class _Asked:
 
 def put_into(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
     """What is appended to a variable, or to an attribute of the object, or stored in it."""
+    yield from (part for _, part in stored(program, name, scope))
+
+
+def stored(
+    program: Program, name: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr | None, Part]]:
+    """The same, with the key under which it is stored."""
     dotted = dotted_name(name) or ""
     head, _, rest = dotted.partition(".")
     cls = program.graph.class_around(scope) if rest else None
@@ -66,7 +73,8 @@ def put_into(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:
     key = f"self.{rest}" if rest else dotted
     for one in home.stored.get(key, ()) if home is not None else ():
         if one.value in program.module.parents:
-            yield program, one.value, program.module.scope_of(one.value)
+            where = program.module.scope_of(one.value)
+            yield one.key, (program, one.value, where)
 
 
 def _held(program: Program, name: ast.expr, scope: Scope) -> Iterator[Part]:

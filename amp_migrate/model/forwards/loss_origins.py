@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.calls.handed_through import handed_through, moved
 from amp_migrate.model.calls.targets import parts
 from amp_migrate.model.dataflow.sources import Part, held, put_into
+from amp_migrate.model.dataflow.taken_entries import taken
 from amp_migrate.model.forwards.loss_tables import picked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.one_of_several import (
@@ -61,6 +62,10 @@ def _made(part: Part) -> Iterator[Part]:
     entry = picked(part)
     if entry is not None:
         yield entry
+        return
+    entries = taken(part)
+    if entries:
+        yield from entries
         return
     if not isinstance(expr, ast.Call):
         yield from _parts(part)

@@ -19,26 +19,16 @@ from amp_migrate.model.syntax.module import (
 )
 from amp_migrate.model.values.keys import literal, may_be
 from amp_migrate.model.values.kinds import UNKNOWN, Value
+from amp_migrate.model.values.written_items import (
+    BY_ATTRIBUTE,
+    last_name,
+    literal_items,
+)
 from amp_migrate.records import NamedTuple
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
     from amp_migrate.model.values.value_kinds import Values
-
-_MAPPINGS = frozenset({"dict", "OrderedDict", "defaultdict", "ModuleDict"})
-_BY_ATTRIBUTE = frozenset(
-    {
-        "Munch",
-        "EasyDict",
-        "AttrDict",
-        "DotDict",
-        "SimpleNamespace",
-        "Namespace",
-        "Box",
-        "DotMap",
-    }
-)
-"""Containers whose items are read as attributes, too."""
 
 
 class Item(NamedTuple):
@@ -95,20 +85,20 @@ class Contents:
 
     def attribute(self, expr: ast.Attribute, scope: Scope) -> Value:
         """`optims.generator`, where `optims` is a mapping that is read by attributes."""
-        if not self.module.identifiers & _BY_ATTRIBUTE:
+        if not self.module.identifiers & BY_ATTRIBUTE:
             return UNKNOWN
         makers = (
             part.expr
             for part in self._parts(expr.value, scope)
             if part.is_maker
         )
-        is_one = any(_last_name(maker) in _BY_ATTRIBUTE for maker in makers)
+        is_one = any(last_name(maker) in BY_ATTRIBUTE for maker in makers)
         return self.under(expr.value, expr.attr, scope) if is_one else UNKNOWN
 
     def _items(self, container: ast.expr, scope: Scope) -> Iterator[Item]:
         for part in self._parts(container, scope):
             items = (
-                _literal_items(part.expr)
+                literal_items(part.expr)
                 if part.is_maker
                 else [(part.key, part.expr)]
             )
@@ -167,7 +157,7 @@ class Contents:
             else ()
         ):
             items = (
-                _literal_items(part.expr)
+                literal_items(part.expr)
                 if part.is_maker
                 else [(part.key, part.expr)]
             )
@@ -295,33 +285,6 @@ class Contents:
 
 def _returned(function: Function, index: int | None) -> list[ast.expr]:
     return returned(function) if index is None else returned_at(function, index)
-
-
-def _literal_items(
-    maker: ast.expr,
-) -> list[tuple[ast.expr | str | None, ast.expr]]:
-    """What an expression that makes a container puts into it."""
-    if isinstance(maker, ast.Dict):
-        return [
-            (k, v)
-            for k, v in zip(maker.keys, maker.values, strict=True)
-            if k is not None
-        ]
-    if isinstance(maker, (ast.List, ast.Tuple)):
-        return [(None, one) for one in maker.elts]
-    is_mapping = (
-        isinstance(maker, ast.Call)
-        and _last_name(maker) in _MAPPINGS | _BY_ATTRIBUTE
-    )
-    if not isinstance(maker, ast.Call) or not is_mapping:
-        return []
-    whole = [pair for one in maker.args[:1] for pair in _literal_items(one)]
-    return [*whole, *((k.arg, k.value) for k in maker.keywords if k.arg)]
-
-
-def _last_name(maker: ast.expr) -> str:
-    name = dotted_name(maker.func) if isinstance(maker, ast.Call) else None
-    return (name or "").rpartition(".")[2]
 
 
 def _is_none(expr: ast.expr) -> bool:
