@@ -52,9 +52,7 @@ def _opened(
                 yield call, name
 
 
-def _is_made(
-    program: Program, expr: ast.expr, scope: Scope, hops: int
-) -> bool:
+def _is_made(program: Program, expr: ast.expr, scope: Scope, hops: int) -> bool:
     """Whether all that a name may hold is a framework's."""
     found = held(program, expr, scope) if hops else ()
     return bool(found) and all(

@@ -66,9 +66,7 @@ def _goes_on(program: Program, guard: ast.If, scope: Scope) -> bool:
     )
 
 
-def _has_backward(
-    program: Program, arm: list[ast.stmt], scope: Scope
-) -> bool:
+def _has_backward(program: Program, arm: list[ast.stmt], scope: Scope) -> bool:
     return any(
         program.events.what(call, scope) is EventKind.BACKWARD
         or program.values.callee(call, scope) is not None

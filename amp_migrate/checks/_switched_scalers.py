@@ -73,4 +73,6 @@ def _is_asked(program: Program, word: str) -> bool:
 
 def _words(test: ast.expr) -> set[str]:
     names = {n.id for n in nodes_in(test) if isinstance(n, ast.Name)}
-    return names | {n.attr for n in nodes_in(test) if isinstance(n, ast.Attribute)}
+    return names | {
+        n.attr for n in nodes_in(test) if isinstance(n, ast.Attribute)
+    }

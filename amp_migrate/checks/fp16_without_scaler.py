@@ -82,9 +82,7 @@ _SWITCHED = (
 )
 
 
-def _switched_off(
-    program: Program, found: list[Region]
-) -> Iterator[Finding]:
+def _switched_off(program: Program, found: list[Region]) -> Iterator[Finding]:
     always = [
         r
         for r in found

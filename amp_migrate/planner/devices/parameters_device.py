@@ -19,6 +19,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Scope, shallow
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.devices.handed_movers import handed_to
+from amp_migrate.planner.devices.kept_moves import kept_as
 from amp_migrate.planner.devices.move_order import MoveOrder
 from amp_migrate.planner.devices.moves import Move
 from amp_migrate.planner.devices.moves_of_bases import moves_later
@@ -198,7 +199,7 @@ class TrainedModels:
                 return True
         theirs = [
             n
-            for one in (moved, *self._kept(move))
+            for one in (moved, *kept_as(self.program, move))
             for n in self._called(one, move.scope)
         ]
         ours = [
@@ -217,18 +218,6 @@ class TrainedModels:
             model = model.value
             if self._is_module(model, scope):
                 yield model
-
-    def _kept(self, move: Move) -> list[ast.expr]:
-        """`self.model` of `self.model = deepcopy(model).cuda()`."""
-        statement = self.program.module.statement_of(move.call)
-        kept = (
-            isinstance(statement, ast.Assign) and statement.value is move.call
-        )
-        return (
-            list(statement.targets)
-            if kept and isinstance(statement, ast.Assign)
-            else []
-        )
 
     def _is_same(
         self, one: tuple[object, str], other: tuple[object, str]
