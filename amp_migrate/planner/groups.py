@@ -8,12 +8,14 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
 from amp_migrate.planner.gradients.cleared_before_steps import all_cleared
 from amp_migrate.planner.regions.loss_flow import flow_of, header
 from amp_migrate.planner.regions.statement_runs import receivers
+from amp_migrate.planner.steps.later_steps import clearing
 from amp_migrate.planner.steps.step_calls import StepCall, step_calls
 
 
@@ -153,15 +155,28 @@ def _feeders(
         ):
             return inside
     if isinstance(scope.node, FUNCTIONS):
-        return list(
-            backwards
-        )  # a function may be called again and again: its end leads to its top
+        # A function may be called again and again: its end leads to its top.
+        return [] if _finds_none(program, step) else list(backwards)
     return [b for b in backwards if _may_precede(program, scope, b, step)]
 
 
 def _trains(program: Program, scope: Scope, loop: ast.AST) -> bool:
     """A loop whose backward is in what it calls."""
     return bool(program.effects.of_statement(loop, scope) & EventKind.BACKWARD)
+
+
+def _finds_none(program: Program, step: StepCall) -> bool:
+    """`optimizer.zero_grad()` and at once `optimizer.step()`: it has nothing to step by."""
+    statement = program.module.statement_of(step.call)
+    block = program.module.block_of(statement)
+    before = block[: block.index(statement)][-1:]
+    mine = dotted_name(step.optimizer)
+    return mine is not None and any(
+        dotted_name(func.value) == mine
+        for one in before
+        if isinstance(one, ast.Expr)
+        for func in clearing(one)
+    )
 
 
 def _may_precede(
