@@ -1,5 +1,5 @@
-"""Methods that run something else for an heir than for the class that defines them, and the order in
-which scopes are followed.
+"""Methods that run something else for an heir than for the class that defines them, and the order
+in which scopes are followed.
 """
 
 from __future__ import annotations
