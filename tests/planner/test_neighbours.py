@@ -484,3 +484,17 @@ def test_a_model_that_a_base_class_moves_later(tmp_path: Path, moves: str, switc
     files = {"engine.py": BASE.replace("{moves}", moves), "train.py": HEIR}
     outcome = project(tmp_path, files)
     assert f'enabled={switch} == "cuda"' in (outcome.output or "")
+
+
+def test_a_function_of_another_file_goes_backward_from_the_loss(tmp_path: Path) -> None:
+    helper = "def penalise(loss, weight):\n    {line}\n    return loss * weight\n"
+    text = train("from tools import penalise\nfrom nets import Net")
+    text = text.replace("    loss.backward()", "    loss = penalise(loss, 2)\n    loss.backward()")
+    found = []
+    for number, line in enumerate(("loss.backward(retain_graph=True)", "print(loss)")):
+        files = {"train.py": text, "nets.py": net("self.a(x)"), "tools.py": ""}
+        files["tools.py"] = helper.format(line=line)
+        (folder := tmp_path / str(number)).mkdir()
+        loop = project(folder, files).loops[0]
+        found.append((loop.status, loop.reason))
+    assert found == [("refused", "mixed-gradients"), ("migrated", None)]

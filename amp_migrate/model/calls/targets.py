@@ -12,6 +12,7 @@ from amp_migrate.model.calls.partials import bound_call
 from amp_migrate.model.dataflow.sources import held, put_into
 from amp_migrate.model.dataflow.taken_entries import taken
 from amp_migrate.model.forwards.model_layers import layers
+from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.one_of_several import (
     all_abroad,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 _DEEP = 8
 _MADE_DEEP = 20
 """A model passes from its class through a table, a factory, wrappers, `.to(...)` and calls."""
-_SET = "self.forward"
 
 
 def targets(
@@ -313,22 +313,7 @@ def parts(
     if entries:
         return
     if isinstance(expr, ast.Call):
-        if ops.function(program.canonical(expr.func)) is not None:
-            return  # a tensor, which holds no module and no function
-        function = program.graph.function_at(expr.func, scope)
-        maker = function or _new(program, expr, scope)
-        if maker is not None:
-            inner = program.scope(maker)
-            yield from ((one, inner) for one in returned(maker))
-        if function is not None:
-            return
-        func = expr.func
-        if isinstance(func, ast.Attribute) and (
-            func.attr in GIVES_MODULE or dotted_name(func) is None
-        ):
-            yield func.value, scope
-        yield expr.func, scope
-        yield from ((arg, scope) for arg in expr.args)
+        yield from _call_parts(program, expr, scope)
     elif isinstance(expr, ast.IfExp):
         yield from ((expr.body, scope), (expr.orelse, scope))
     elif isinstance(expr, ast.Dict):
@@ -345,6 +330,27 @@ def parts(
         yield expr.elt, scope
     elif isinstance(expr, (ast.DictComp, ast.Starred)):
         yield expr.value, scope
+
+
+def _call_parts(
+    program: Program, expr: ast.Call, scope: Scope
+) -> Iterator[tuple[ast.expr, Scope]]:
+    if ops.function(program.canonical(expr.func)) is not None:
+        return  # a tensor, which holds no module and no function
+    function = program.graph.function_at(expr.func, scope)
+    maker = function or _new(program, expr, scope)
+    if maker is not None:
+        inner = program.scope(maker)
+        yield from ((one, inner) for one in returned(maker))
+    if function is not None:
+        return
+    func = expr.func
+    if isinstance(func, ast.Attribute) and (
+        func.attr in GIVES_MODULE or dotted_name(func) is None
+    ):
+        yield func.value, scope
+    yield expr.func, scope
+    yield from ((arg, scope) for arg in expr.args)
 
 
 def _new(
@@ -365,36 +371,3 @@ def forwards(program: Program, cls: ast.ClassDef) -> tuple[Function, ...]:
         return tuple(f for one in own for f in own_forwards(program, one))
 
     return program.remembered((forwards, cls), found)
-
-
-def own_forwards(
-    program: Program,
-    cls: ast.ClassDef,
-) -> Iterator[Function]:
-    """What a call of an instance runs of its class and of its bases."""
-    for name in ("forward", "__call__"):
-        method = program.graph.method(cls, name)
-        if isinstance(method, FUNCTIONS):
-            yield method
-    for one in program.graph.lineage(cls):
-        for binding in program.module.scopes[one].bindings.get(_SET, ()):
-            if binding.value is not None:
-                yield from _put_there(program, cls, binding.value)
-
-
-def _put_there(
-    program: Program, cls: ast.ClassDef, value: ast.expr
-) -> Iterator[Function]:
-    """`self.forward = self.forward_train`; a function of the file."""
-    head, _, name = (dotted_name(value) or "").rpartition(".")
-    if value not in program.module.parents:
-        return
-    scope = program.module.scope_of(value)
-    is_own = bool(head) and head == scope.self_name
-    found = (
-        program.graph.method(cls, name)
-        if is_own
-        else program.graph.function_at(value, scope)
-    )
-    if isinstance(found, FUNCTIONS):
-        yield found

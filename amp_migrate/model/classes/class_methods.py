@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import fits
-from amp_migrate.model.calls.targets import forwards, own_forwards
+from amp_migrate.model.calls.targets import forwards
 from amp_migrate.model.forwards.model_layers import layers
+from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.syntax.module import Function
 
 if TYPE_CHECKING:

@@ -58,11 +58,23 @@ class Imported:
         return self._variables[key]
 
     def _find(self, near: Neighbours, name: str) -> Definition | None:
-        """The class or function that it does."""
+        """The class or function that it does; a static or class method, too."""
         key = near.path, name
         if key not in self._found:
-            self._found[key] = near.find(name)
+            found = near.find(name)
+            self._found[key] = found or self._method(near, name)
         return self._found[key]
+
+    def _method(self, near: Neighbours, name: str) -> Definition | None:
+        """`Layer.penalty` of a class of another file, which is called without an object."""
+        holder, _, last = name.rpartition(".")
+        home, cls = (near.find(holder) if holder else None) or (None, None)
+        if home is None or not isinstance(cls, ast.ClassDef):
+            return None
+        method = home.graph.method(cls, last)
+        if method is None or home.scope(method).self_name is not None:
+            return None
+        return home, method
 
     def _origins(self, head: str, dotted: str, scope: Scope) -> list[str]:
         """What the head of an imported name may stand for in files that are not linked."""
@@ -92,7 +104,11 @@ class Imported:
         if canonical.startswith("torch.") or not self.is_import(expr, scope):
             return None
         dotted = dotted_name(expr) or ""
-        if self.module.elsewhere(dotted, scope, expr) is not None:
+        holder = dotted.rpartition(".")[0]
+        if any(
+            self.module.elsewhere(one, scope, expr) is not None
+            for one in (dotted, holder)
+        ):
             return None
         others = scope.module.imports.otherwise(dotted)
         names = (canonical, *others)

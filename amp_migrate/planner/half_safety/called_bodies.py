@@ -8,8 +8,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.calls.bodies_abroad import body_abroad
-from amp_migrate.model.calls.targets import makers, own_forwards
+from amp_migrate.model.calls.targets import makers
 from amp_migrate.model.classes.bases_abroad import called_of_base, constructor
+from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, returned

@@ -23,8 +23,10 @@ from amp_migrate.planner.half_safety.gradients_inside import (
     refuse_backward,
 )
 from amp_migrate.planner.half_safety.reach import abroad, reachable
+from amp_migrate.planner.refusal import Refusal
 from amp_migrate.planner.regions.evaluation import computes_loss
 from amp_migrate.planner.regions.statement_runs import Region
+from amp_migrate.project.import_paths import resolved
 
 _RUNS = EventKind.FORWARD | EventKind.CALLABLE
 
@@ -77,13 +79,45 @@ def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
                         f"`{ast.unparse(call.func)}` takes them of "
                         f"`{ast.unparse(given)}`",
                     )
+            if home is not program:
+                _refuse_backward_in(program, home, call, inner, region)
+
+
+def _refuse_backward_in(
+    program: Program,
+    home: Program,
+    call: ast.Call,
+    inner: Scope,
+    region: Region,
+) -> None:
+    """Raise Refusal where a function of a file that is not planned goes backward from what a
+    region computes, which nothing scales there.
+    """
+    for asked in inner.calls:
+        func = asked.func
+        if not (
+            home.effects.is_backward(asked, inner)
+            and isinstance(func, ast.Attribute)
+            and isinstance(func.value, ast.Name)
+        ):
+            continue
+        given = argument(call, inner, func.value.id, inner.takes_receiver)
+        if isinstance(given, ast.Name) and _is_made_in(program, given, region):
+            path = home.module.path
+            raise Refusal(
+                "mixed-gradients",
+                call,
+                f"`{ast.unparse(call.func)}` goes backward from `{given.id}` "
+                f"({path}:{asked.lineno}), where nothing scales it; give amp-migrate that file too",
+                files=(resolved(path),),
+            )
 
 
 def _differentiated(
     home: Program, call: ast.Call, inner: Scope
 ) -> Iterator[ast.Name]:
     """The names that a call gives to parameters of which `torch.autograd.grad` is asked."""
-    is_bound = inner.owner is not None
+    is_bound = inner.takes_receiver
     for asked in inner.calls:
         if home.canonical(asked.func) == GRAD:
             named = [k.value for k in asked.keywords if k.arg == "outputs"]

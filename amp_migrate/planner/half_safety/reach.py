@@ -14,7 +14,6 @@ from amp_migrate.model.calls.targets import (
     kept_functions,
     kept_lambdas,
     makers,
-    own_forwards,
     targets,
 )
 from amp_migrate.model.classes.bases_abroad import (
@@ -27,6 +26,7 @@ from amp_migrate.model.classes.factories import behind
 from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
 from amp_migrate.model.forwards.model_layers import layers, layers_made
+from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.forwards.unknown_models import methods_abroad, possible
 from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program

@@ -131,11 +131,34 @@ def _behind(
         if isinstance(binding.statement, FUNCTIONS) and not rest:
             found[binding.statement] = None
         elif isinstance(binding.statement, (ast.Import, ast.ImportFrom)):
-            where = program.module.imported_by(
-                binding.statement, dotted or "", scope.module
+            found |= dict.fromkeys(
+                _imported(program, binding.statement, dotted or "", scope)
             )
-            found |= dict.fromkeys(_defined(where))
     return list(found)
+
+
+def _imported(
+    program: Program,
+    statement: ast.Import | ast.ImportFrom,
+    dotted: str,
+    scope: Scope,
+) -> list[Function | None]:
+    """What an import statement brings by a name, the methods of the classes that it brings among
+    them.
+    """
+    file = scope.module
+    where = program.module.imported_by(statement, dotted, file)
+    holder, _, name = dotted.rpartition(".")
+    owner = program.module.imported_by(statement, holder, file)
+    if where is not None or owner is None:
+        return _defined(where)
+    bound = owner[0].bindings.get(owner[1], ())
+    return [
+        program.graph.method(one.statement, name)
+        if isinstance(one.statement, ast.ClassDef)
+        else None
+        for one in bound
+    ]
 
 
 def _defined(where: tuple[Scope, str] | None) -> list[Function | None]:
