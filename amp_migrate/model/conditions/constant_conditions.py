@@ -32,6 +32,19 @@ def never_holds(
     return _Constants(program, everywhere).against(node, _DEEP)
 
 
+def is_decided(program: Program, test: ast.expr, holds: bool) -> bool:
+    """Whether constants decide a test that way, whoever calls."""
+    return program.remembered(
+        (is_decided, test, holds), lambda: _decides(program, test, holds)
+    )
+
+
+def _decides(program: Program, test: ast.expr, holds: bool) -> bool:
+    scope = program.module.scope_of(test)
+    known = _Constants(program, everywhere=True).of(test, scope, _DEEP)
+    return bool(known) and all(bool(one) is holds for one in known or ())
+
+
 class _Constants:
     def __init__(self, program: Program, everywhere: bool = False) -> None:
         self.program = program

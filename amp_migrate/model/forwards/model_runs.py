@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.call_sites import CallSite
-from amp_migrate.model.forwards.losses import callables
+from amp_migrate.model.calls.targets import made_classes
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.values.kinds import Kind, Value
+from amp_migrate.torch_facts.layers import CONTAINERS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -48,12 +49,10 @@ def _classes(
     """The classes of the model that a call runs: several, where a function chooses one of them."""
     if value.kind not in _RUN:
         return []
+    if value.name in CONTAINERS:
+        return []  # which hands each of its layers what the one before gives
     known = [] if value.cls is None else [value.cls]
-    others = (
-        node
-        for home, node in callables(program, call, scope)
-        if home is program and isinstance(node, ast.ClassDef)
-    )
+    others = made_classes(program, call.func, scope)
     return list(dict.fromkeys([*known, *others]))
 
 

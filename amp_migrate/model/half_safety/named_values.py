@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from amp_migrate.model.calls.arguments import argument, default_of, spread
+from amp_migrate.model.conditions.decided_values import decided
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.trail import Frame, Origin, Place, Unseen
 from amp_migrate.model.half_safety.value_parts import (
@@ -52,7 +53,7 @@ class Names:
         if reach is None or not reach.bindings:
             yield self._unbound(expr, place, path)
             return
-        for one in reach.bindings:
+        for one in decided(self.program, expr, reach.bindings):
             yield from self._bound(one, expr, place, path)
         yield from self._put(expr, name, place, path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.conditions.decided_values import decided
 from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
@@ -18,7 +19,9 @@ def values_of(
     program, dotted = asked.inference.program, dotted_name(name)
     found: list[tuple[ast.expr, Scope]] = []
     for one in (
-        program.reaching.at(name, dotted).bindings if dotted is not None else ()
+        decided(program, name, program.reaching.at(name, dotted).bindings)
+        if dotted is not None
+        else ()
     ):
         if one.how == "parameter":
             found += asked.inference.passed(one)

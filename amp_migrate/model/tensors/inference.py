@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.budget import spend
+from amp_migrate.model.conditions.decided_values import decided
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.syntax.module import Binding, Scope
@@ -330,6 +331,7 @@ class Inference:
             if abroad is not None:
                 return abroad
             if given:
+                given = decided(self.program, expr, given)
                 return joined(self, expr, scope, given)
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
