@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from amp_migrate.model.values.value_kinds import Values
 
 Class: TypeAlias = "tuple[Program, ast.ClassDef]"
+Method: TypeAlias = "tuple[Program, Function]"
 _MOST = 8
 
 
@@ -61,19 +62,57 @@ def inherited_method(
     return next((one for one in found if one is not None), None)
 
 
+def run_by(
+    home: Program, cls: ast.ClassDef, method: Method
+) -> tuple[Method, ...]:
+    """What a method of a base in another file calls of its own object, as a class has it: the base
+    knows none of its heirs.
+    """
+
+    def found() -> Iterator[Method]:
+        names = list(_called_of_self(*method))
+        for name in names:  # grows while it is read
+            own = method_of(home, cls, name)
+            if own is not None:
+                yield own
+                called = dict.fromkeys(_called_of_self(*own))
+                names.extend(one for one in called if one not in names)
+
+    if method[0] is home:
+        return ()
+    return home.remembered((run_by, cls, method[1]), lambda: tuple(found()))
+
+
+def _called_of_self(program: Program, method: Function) -> Iterator[str]:
+    scope = program.module.scopes[method]
+    for call in scope.calls:
+        func = call.func
+        if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+            if func.value.id == scope.self_name:
+                yield func.attr
+
+
 def called_of_base(
     program: Program, func: ast.Attribute, scope: Scope
 ) -> tuple[Program, Function] | None:
     """`self.forward` and `super().forward` of a class that has them of a base in another file."""
     graph, above = program.graph, _is_super(func.value)
-    cls = program.values.of(func.value, scope).cls
-    cls = graph.class_around(scope) if above else cls
+    cls = asked_class(program, func.value, scope)
     if cls is None:
         return None
     own = graph.lineage(cls)[1:] if above else graph.lineage(cls)
     if any(graph.method(one, func.attr) is not None for one in own):
         return None
     return inherited_method(program.values, cls, func.attr)
+
+
+def asked_class(
+    program: Program, holder: ast.expr, scope: Scope
+) -> ast.ClassDef | None:
+    """The class of `self`, of `super()` and of what else this program makes."""
+    if _is_super(holder):
+        return program.graph.class_around(scope)
+    return program.values.of(holder, scope).cls
 
 
 def _is_super(expr: ast.expr) -> bool:

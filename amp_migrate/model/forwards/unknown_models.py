@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls.computing_functions import only_computes
 from amp_migrate.model.calls.found_by_name import found_by_name
 from amp_migrate.model.calls.targets import kept_functions, made
-from amp_migrate.model.classes.bases_abroad import Class, called_of_base
+from amp_migrate.model.classes.bases_abroad import (
+    Class,
+    asked_class,
+    called_of_base,
+    method_of,
+    run_by,
+)
 from amp_migrate.model.classes.class_methods import (
     fitting_anywhere,
     fitting_methods,
@@ -92,12 +98,18 @@ def methods_abroad(
         of_base = called_of_base(program, func, scope)
         if of_base is not None:
             yield of_base
+            cls = asked_class(program, func.value, scope)
+            yield from run_by(program, cls, of_base) if cls is not None else ()
             return
         foreign = program.values.of(func.value, scope).foreign
         if foreign is not None:
             yield from (
                 (foreign[0], one) for one in _of_class(*foreign, func.attr)
             )
+            inherited = method_of(*foreign, func.attr)
+            if inherited is not None:
+                yield inherited
+                yield from run_by(*foreign, inherited)
             return
     method, kind = _asked(program, call, scope)
     if method is not None:

@@ -19,6 +19,7 @@ from amp_migrate.model.calls.targets import (
 from amp_migrate.model.classes.bases_abroad import (
     constructor,
     method_of,
+    run_by,
     with_bases,
 )
 from amp_migrate.model.classes.constructors import classes_made
@@ -309,6 +310,10 @@ def _forwards_abroad(
     for where, layer in layers(home, cls):
         if where is not program:
             yield from ((where, f, None) for f in own_forwards(where, layer))
+        inherited = method_of(where, layer, "forward")
+        if inherited is not None:
+            found = run_by(where, layer, inherited)
+            yield from ((*one, None) for one in found)
 
 
 def _made_by_factories(
