@@ -263,8 +263,8 @@ SWITCH_VALUES = ("off", "float16", "bfloat16", "auto")
 """What an option of a program says about its AMP."""
 HALF_MAX = 65504.0
 """The largest float16."""
-HALF_TINY = 2.0**-25
-"""Half of the smallest positive float16: what is below rounds to zero."""
+HALF_NORMAL = 2.0**-14
+"""The smallest float16 with all its digits: what is below is counted in steps of 2**-24."""
 HALF_EPSILON = 2.0**-12
 """Half of the distance between 1 and the float16 below it: 1 minus less than this is 1."""
 BFLOAT16_EPSILON = 2.0**-9

@@ -14,14 +14,16 @@ from amp_migrate.model.half_safety.second_moments import factors, kept_apart
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.bounds import reach
 from amp_migrate.model.values.numbers import numbers
-from amp_migrate.torch_facts.amp_api import HALF_MAX, HALF_TINY
+from amp_migrate.torch_facts.amp_api import HALF_MAX, HALF_NORMAL
 from amp_migrate.torch_facts.ops.row import INFINITY
 
 WIDE = HALF_MAX**0.5
 """From there on, the product of two values may be too large."""
 LIKELY = 8192.0
 """What is multiplied with that must stay below 8."""
-_MOST, _LEAST = "largest", "smallest"
+SELDOM = HALF_NORMAL / 8
+"""What is multiplied with that must be above 8 to keep its digits."""
+_MOST, _LEAST = "largest", "smallest normal"
 
 
 def is_wide(asked: Asked, node: ast.AST, scope: Scope) -> bool:
@@ -145,7 +147,7 @@ def _hazard(
 
 def _passed(factor: float) -> str:
     """Which end of float16's range values pass that are multiplied with a number."""
-    small = 0 < factor < HALF_TINY
+    small = 0 < factor < SELDOM
     return _MOST if factor >= LIKELY else _LEAST if small else ""
 
 
