@@ -331,16 +331,19 @@ def _is_apex(node: ast.stmt) -> bool:
     return any(
         isinstance(one, ast.ImportFrom)
         and one.module == "apex"
-        and _names_amp(one)
         or isinstance(one, ast.Attribute)
         and one.attr in _APEX
         and last(one.value) == "amp"
-        for one in ast.walk(node)
+        for one in _outside_branches(node)
     )
 
 
-def _names_amp(node: ast.ImportFrom) -> bool:
-    return any(one.name == "amp" for one in node.names)
+def _outside_branches(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement but for those of an `if` in it, which is asked itself."""
+    if not isinstance(node, ast.If):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            yield from _outside_branches(child)
 
 
 def _last_arm(node: ast.If, own: set[str]) -> list[ast.stmt]:

@@ -115,8 +115,10 @@ def erased(text: str) -> str:
             if is_apex_available():
                 from apex import amp
             scaler = GradScaler()
-            if not native and apex:
-                model, opt = amp.initialize(model, opt)
+            if train:
+                opt = make(model)
+                if not native and apex:
+                    model, opt = amp.initialize(model, opt)
             if native:
                 scaler.scale(loss).backward()
                 scaler.unscale_(opt)
@@ -130,7 +132,13 @@ def erased(text: str) -> str:
                 clip_grad_norm_(model.parameters(), 1)
             scaler.step(opt)
             """,
-            "loss.backward()\nclip_grad_norm_(model.parameters(), 1)\nopt.step()",
+            """
+            if train:
+                opt = make(model)
+            loss.backward()
+            clip_grad_norm_(model.parameters(), 1)
+            opt.step()
+            """,
         ),
         (
             "from apex import amp\nmodel, opt = amp.initialize(model, opt)",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from amp_migrate.model.calls.partials import bound_call
 from amp_migrate.model.dataflow.sources import held, put_into
 from amp_migrate.model.dataflow.taken_entries import taken
+from amp_migrate.model.forwards.loss_tables import picked
 from amp_migrate.model.forwards.model_layers import layers
 from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.naming.names import dotted_name
@@ -283,7 +284,10 @@ def _before(
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What a value was before, or is taken from."""
     if dotted_name(expr) is None:
-        if not is_looked_up(program, expr, scope):
+        entry = picked((program, expr, scope))
+        if entry is not None and entry[0] is program:
+            yield entry[1:]
+        elif not is_looked_up(program, expr, scope):
             yield from parts(program, expr, scope)
         return
     if _classes_here(program, expr, scope):

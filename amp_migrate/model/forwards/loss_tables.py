@@ -8,7 +8,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument, default_of
-from amp_migrate.model.dataflow.sources import Part
+from amp_migrate.model.dataflow.sources import Part, put_into
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.settings.command_line import option_of
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
@@ -74,14 +74,21 @@ def _entry(
 ) -> Part | None:
     """What a table that is written once has under a key."""
     dotted = dotted_name(table)
-    where = scope.lookup(dotted) if dotted is not None else None
-    bindings = where.bindings.get(dotted or "", ()) if where else ()
+    if dotted is None or any(put_into(home, table, scope)):
+        return None
+    where = scope.lookup(dotted)
+    bindings = (
+        where.bindings.get(dotted, ())
+        if where is not None
+        else home.reaching.at(table, dotted).bindings
+    )
     display = bindings[0].value if len(bindings) == 1 else None
-    if where is None or not isinstance(display, ast.Dict):
+    if not isinstance(display, ast.Dict):
         return None
     found = [
         value
         for key, value in zip(display.keys, display.values, strict=True)
         if isinstance(key, ast.Constant) and key.value == name
     ]
-    return (home, found[-1], where) if found else None
+    inner = home.module.scope_of(display)
+    return (home, found[-1], inner) if found else None

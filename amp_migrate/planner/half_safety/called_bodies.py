@@ -15,6 +15,8 @@ from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, returned
 from amp_migrate.model.values.kinds import Kind
+from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.methods import ONLY_OF_TENSORS
 
 _HOPS = 3
 _OPEN = (Kind.UNKNOWN, Kind.OBJECT)
@@ -38,6 +40,13 @@ def is_called(home: Program, cls: ast.ClassDef) -> bool:
     if kind in (Kind.MODEL, Kind.CRITERION):
         return True
     return home.graph.method(cls, "__call__") is not None
+
+
+def is_of_tensor(func: ast.expr) -> bool:
+    """`losses["penalty"].mean()`, which runs no object that gave the loss."""
+    return isinstance(func, ast.Attribute) and (
+        func.attr in ONLY_OF_TENSORS or ops.method(func.attr) is not None
+    )
 
 
 def _called(
@@ -84,6 +93,8 @@ def _called_objects(
     """`algorithm(x, model)`, by the classes that a factory here or in another file makes it of."""
     kind = program.values.kind(call.func, scope)
     if kind not in _OPEN or program.canonical(call.func) is not None:
+        return
+    if is_of_tensor(call.func):
         return
     for home, cls in _made(program, call.func, scope):
         for function in own_forwards(home, cls):

@@ -140,7 +140,10 @@ class Halves:
                     and self.holds(name, order)
                     and not self._asked_only(node)
                 ):
-                    yield viewed(self.scope.module, node, VIEWS)
+                    read = viewed(self.scope.module, node, VIEWS)
+                    if isinstance(getattr(read, "ctx", None), ast.Store):
+                        continue  # `losses["penalty"] = ...`
+                    yield read
 
     def _asked_only(self, node: ast.expr) -> bool:
         parent = self.scope.module.parents[node]

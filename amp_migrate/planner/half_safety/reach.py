@@ -33,7 +33,10 @@ from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
-from amp_migrate.planner.half_safety.called_bodies import is_called
+from amp_migrate.planner.half_safety.called_bodies import (
+    is_called,
+    is_of_tensor,
+)
 from amp_migrate.planner.half_safety.chosen_models import bodies_of_several
 from amp_migrate.planner.half_safety.methods_behind import methods_behind
 from amp_migrate.planner.half_safety.own_versions import own_version
@@ -355,7 +358,7 @@ def _made_abroad(
     """
     kind = program.values.kind(call.func, scope)
     is_open = kind is Kind.UNKNOWN and program.canonical(call.func) is None
-    if kind not in _RUN and not is_open:
+    if kind not in _RUN and not is_open or is_of_tensor(call.func):
         return
     for made in makers(program, call.func, scope):
         if isinstance(made, ast.expr) and made in program.module.parents:
