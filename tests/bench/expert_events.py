@@ -90,8 +90,12 @@ class _Reader:
 
     def _if(self, node: ast.If, scope: str, amp: bool) -> None:
         kept = chosen(node, self.names)
+        before, after = dict(self.unscaled), dict(self.unscaled)
         for block in (node.body, node.orelse) if kept is None else (kept,):
+            self.unscaled = dict(before)
             self.block(block, scope, amp)
+            after |= {name: here or after.get(name, False) for name, here in self.unscaled.items()}
+        self.unscaled = after if kept is None else self.unscaled
 
     def _compound(self, node: ast.stmt, scope: str, amp: bool) -> None:
         for name in ("body", "orelse", "finalbody"):

@@ -250,3 +250,17 @@ def test_a_clip_of_scaled_gradients_is_a_difference(tmp_path) -> None:
     (tmp_path / "train.py").write_text(PROGRAM.replace("UNSCALE", "pass"))
     found = compared(Checkout("a/b", "", tmp_path))
     assert found.differences == ["- a/b train.py:12 <module>: clip `clip_grad_norm_` ours only"]
+
+
+def test_a_clip_beside_an_unscaled_one_is_none_of_amp() -> None:
+    text = """
+    scaler.scale(loss).backward()
+    if fp16:
+        scaler.unscale_(opt)
+        clip_grad_norm_(model.parameters(), 1)
+    else:
+        clip_grad_norm_(model.parameters(), 1)
+    """
+    text = "scaler = GradScaler()\n" + textwrap.dedent(text)
+    seen = events(text, names_of([ast.parse(text)])).amp
+    assert [amp for event, amp in seen.items() if event.kind == "clip"] == [True, False]
