@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from amp_migrate.model.calls.call_sites import CallSite
-from amp_migrate.model.calls.targets import made_classes
-from amp_migrate.model.syntax.module import Function, Scope
+from amp_migrate.model.calls.handed_through import moved
+from amp_migrate.model.dataflow.sources import Part, held
+from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.syntax.module import Function, Scope, returned
 from amp_migrate.model.values.kinds import Kind, Value
-from amp_migrate.torch_facts.layers import CONTAINERS
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -49,11 +50,42 @@ def _classes(
     """The classes of the model that a call runs: several, where a function chooses one of them."""
     if value.kind not in _RUN:
         return []
-    if value.name in CONTAINERS:
-        return []  # which hands each of its layers what the one before gives
     known = [] if value.cls is None else [value.cls]
-    others = made_classes(program, call.func, scope)
-    return list(dict.fromkeys([*known, *others]))
+    chosen = (
+        cls
+        for home, made, where in _held(program, call.func, scope)
+        if home is program
+        for cls in _chosen(program, made, where)
+    )
+    return list(dict.fromkeys([*known, *chosen]))
+
+
+def _held(program: Program, expr: ast.expr, scope: Scope) -> tuple[Part, ...]:
+    return held(program, expr, scope) if dotted_name(expr) is not None else ()
+
+
+def _chosen(
+    program: Program, made: ast.expr, scope: Scope
+) -> Iterator[ast.ClassDef]:
+    """The classes of which a function makes one: `build(name).to(device)`."""
+    built = _unmoved(made)
+    function = (
+        program.graph.function_at(built.func, scope)
+        if isinstance(built, ast.Call)
+        else None
+    )
+    for one in returned(function) if function is not None else ():
+        given = _unmoved(one)
+        inner = program.module.scope_of(one)
+        if isinstance(given, ast.Call):
+            cls = program.graph.class_named(given.func, inner)
+            yield from [cls] if cls is not None else []
+
+
+def _unmoved(expr: ast.expr) -> ast.expr:
+    while (inner := moved(expr)) is not None:
+        expr = inner
+    return expr
 
 
 def sites_of_forward(program: Program, forward: Function) -> list[CallSite]:
