@@ -57,6 +57,7 @@ class Broken(NamedTuple):
         keys: dict[str, Mark] = {
             "scaled": ("scaled", self.name),
             "plain": ("plain", self.name),
+            "cleared": ("cleared", self.name),
             "update": ("update", self.scaler),
             "left": ("left", self.scaler),
         }

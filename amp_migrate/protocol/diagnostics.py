@@ -17,6 +17,7 @@ from amp_migrate.protocol.other_files import Elsewhere
 from amp_migrate.protocol.participants import Participants
 from amp_migrate.protocol.paths import Path, Witnesses
 from amp_migrate.protocol.reads import Reads
+from amp_migrate.protocol.surroundings import follow_at_once
 
 Key = tuple[str, ast.AST]
 _TURN = pattern(r"\[\d\](?::|$)")
@@ -360,18 +361,19 @@ def _is_stray(told: Diagnostics, broken: Broken) -> bool:
 
 
 def _no_gradients(told: Diagnostics, broken: Broken) -> None:
-    path = broken.path
+    path, node = broken.path, broken.here.node
     several = len(told.participants.owners.optimizers) > 1
     fed_here = any(mark[0] == "scaled" for mark in path.marks)
+    cleared = broken.where("cleared")
     # of those that a loop goes through nobody can tell which one gets gradients
     one_of_many = _TURN.search(broken.name) is not None
     if one_of_many:
         broken.lose("~" + broken.name)
         return
+    if follow_at_once(told.participants.program, cleared, node):
+        told.report(broken.rule, (node,), path, cleared, messages.CLEARED)
     if several and broken.here.frame.loops and fed_here and not path.lost:
-        told.report(
-            broken.rule, (broken.here.node,), path, optimizer=broken.name
-        )
+        told.report(broken.rule, (node,), path, optimizer=broken.name)
     broken.lose("~" + broken.name)
 
 

@@ -86,6 +86,7 @@ def _is_given(tracker: Tracker, here: Here) -> bool:
 def _scaled(tracker: Tracker, scaler: str, fed: list[str], here: Here) -> None:
     tracker.apply(scaler, EventKind.SCALED_BACKWARD, fed, here)
     for name in fed:
+        here.path.forget(("cleared", name))
         here.path.mark(("scaled", name), here.node)
         tracker.fed.add(name)
         if scaler not in tracker.participants.partners(name):
@@ -239,6 +240,9 @@ def on_zero_grad(tracker: Tracker, here: Here) -> None:
     for optimizer in names:
         path.forget(("bare", optimizer))
         for scaler in participants.partners(optimizer):
+            held = tracker.held(scaler, optimizer, path)
+            if held.gradients == {"scaled"} and held.stage == "ready":
+                path.mark(("cleared", optimizer), here.node)
             tracker.apply(scaler, EventKind.ZERO_GRAD, [optimizer], here)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 SCALED = "scaled here"
+CLEARED = "cleared here"
 CLIPPED = "clipped here"
 READ = "read here"
 UNSCALED = "unscaled here"

@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.steps.recognition import Events, Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function, Scope
+from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.protocol.paths import Witnesses
+from amp_migrate.torch_facts.methods import OF_MODULES
 
 
 def is_repeated(
@@ -30,6 +34,32 @@ def is_repeated(
             if is_repeated(events, caller, seen):
                 return True
     return False
+
+
+def follow_at_once(program: Program, first: Witnesses, later: ast.AST) -> bool:
+    """Whether one statement follows another in a block with nothing between them but events of the
+    step and what torch does.
+    """
+    module = program.module
+    if not first:
+        return False
+    start, end = module.statement_of(first[0]), module.statement_of(later)
+    block = module.block_of(start)
+    places = [at for at, one in enumerate(block) if one in (start, end)]
+    if len(places) != 2 or block[places[0]] is not start:
+        return False
+    scope = module.scope_of(start)
+    return all(
+        program.events.what(call, scope) is not None
+        or (program.canonical(call.func) or "").startswith("torch.")
+        or _last(call) in OF_MODULES
+        for one in block[places[0] : places[1]]
+        for call in calls_in(one)
+    )
+
+
+def _last(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def skips(events: Events, statement: ast.stmt) -> bool:
