@@ -86,7 +86,7 @@ def _switched_off(program: Program, found: list[Region]) -> Iterator[Finding]:
     always = [
         r
         for r in found
-        if r.dtype == "float16" and r.argument("enabled") is None
+        if r.argument("enabled") is None
     ]
     for call, scaled, scope in switched_backwards(program) if always else ():
         region = _source(program, scaled.args[0], call, scope, always)

@@ -62,9 +62,11 @@ class BodyEntry:
             and scope.self_name is not None
         ):
             return self._attribute(scope, rest)
-        if not isinstance(scope.node, ast.ClassDef) and head in scope.bindings:
-            if head not in scope.outer:
-                return self._local(scope, head, rest)
+        if isinstance(scope.node, ast.ClassDef):
+            if head not in scope.bindings:
+                return self.reaching.at(scope.node, key)  # it runs there
+        elif head in scope.bindings and head not in scope.outer:
+            return self._local(scope, head, rest)
         return self._outer(scope, key)
 
     # -- parameters

@@ -189,7 +189,8 @@ class Reaching:
             above: ast.AST = node
             while self.module.parents[above] is not scope.node:
                 above = self.module.parents[above]
-            if not isinstance(above, ast.arguments):
+            marks = getattr(scope.node, "decorator_list", ())
+            if not isinstance(above, ast.arguments) and above not in marks:
                 return scope
             node, scope = scope.node, scope.parent
         return scope
