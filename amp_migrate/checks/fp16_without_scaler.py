@@ -83,11 +83,7 @@ _SWITCHED = (
 
 
 def _switched_off(program: Program, found: list[Region]) -> Iterator[Finding]:
-    always = [
-        r
-        for r in found
-        if r.argument("enabled") is None
-    ]
+    always = [r for r in found if r.argument("enabled") is None]
     for call, scaled, scope in switched_backwards(program) if always else ():
         region = _source(program, scaled.args[0], call, scope, always)
         if region is not None:

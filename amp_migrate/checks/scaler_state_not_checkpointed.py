@@ -37,6 +37,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")
@@ -62,7 +63,7 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
         yield finding_at(program, maker, RULE, _SAVED)
     told: set[ast.AST] = set()
     for scope in program.module.scopes.values():
-        for call in scope.calls:
+        for call in () if _is_part(program, scope) else scope.calls:
             func = call.func
             if not isinstance(func, ast.Attribute) or func.attr not in {
                 "state_dict",
@@ -111,6 +112,14 @@ def _left_out(
         is_idle = method != "state_dict" and _stays_unsaved(program)
         return (found[0], None) if found and is_idle else found
     return found[0], None
+
+
+def _is_part(program: Program, scope: Scope) -> bool:
+    """Whether an optimizer of the project hands its state on to one that it holds: who saves or
+    loads the outer one is asked.
+    """
+    cls = program.graph.class_around(scope)
+    return cls is not None and program.values.class_kind(cls) is Kind.OPTIMIZER
 
 
 def _stays_unsaved(program: Program) -> bool:
