@@ -9,6 +9,7 @@ import ast
 from amp_migrate.model.gradients.uses import is_gradient
 from amp_migrate.protocol.calls import mentioned
 from amp_migrate.protocol.ends import Here
+from amp_migrate.protocol.frames import Frame
 from amp_migrate.protocol.tracking import Tracker
 
 
@@ -26,7 +27,7 @@ def readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
     whole = names | here.frame.handed
     read = (
         [name for name in sorted(names) if name in owners.optimizers]
-        or owners.of_models(sorted(names), alive)
+        or _of_call(owners.of_models(sorted(names), alive), here.frame)
         or [name for name in sorted(whole) if name in owners.optimizers]
         or owners.of_models(sorted(whole), alive)
         or _all_alike(tracker, alive, here)
@@ -36,6 +37,12 @@ def readers(tracker: Tracker, here: Here) -> list[tuple[str, str]]:
         for name in read
         for scaler in participants.partners(name)
     ]
+
+
+def _of_call(found: list[str] | None, frame: Frame) -> list[str]:
+    """Of several optimizers that a model may belong to, those that were handed on with it."""
+    handed = [name for name in found or () if name in frame.handed]
+    return handed or found or []
 
 
 def _read(tracker: Tracker, node: ast.AST) -> list[ast.AST]:
