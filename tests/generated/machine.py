@@ -103,6 +103,7 @@ class Machine(TorchFunctionMode):
         torch._C._set_mkldnn_enabled(False)
         torch.amp.GradScaler.__init__ = _scaler_on_cpu(torch.amp.GradScaler.__init__)  # type: ignore[method-assign]
         torch.autocast.__init__ = self._autocast_on_cpu(torch.autocast.__init__)  # type: ignore[method-assign]
+        torch.nn.Parameter.__new__ = _parameter_where_its_data_is(torch.nn.Parameter.__new__)  # type: ignore[method-assign]
         for name in ("custom_fwd", "custom_bwd"):
             setattr(torch.amp, name, _decorator_on_cpu(getattr(torch.amp, name)))
 
@@ -214,6 +215,17 @@ class Machine(TorchFunctionMode):
                 self.autocast_dtypes.add(str(region.fast_dtype).removeprefix("torch."))
 
         return on_cpu
+
+
+def _parameter_where_its_data_is(new: Callable[..., Any]) -> Callable[..., Any]:
+    """`nn.Linear(6, 8, device="cuda")` makes its parameters of tensors that are there already."""
+
+    def made(cls: type, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        result = new(cls, data, *args, **kwargs)
+        _mark(result, _marked(data))
+        return result
+
+    return made
 
 
 def _trains(values: list[Any]) -> bool:

@@ -106,6 +106,7 @@ def hazards(
             yield from root_squares.hazards(asked, node, scope)
         yield from long_sums.hazards(asked, node, scope)
         yield from plain_sums.counts(asked, node, scope)
+        yield from plain_sums.totals(asked, node, scope)
         yield from singular.hazards(asked, node, scope)
         if asked.float16:
             yield from constants.hazards(asked, node, scope)

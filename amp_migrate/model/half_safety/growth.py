@@ -1,5 +1,5 @@
-"""Exponentials in place, `similarity.exp_()`: autocast computes `exp` in float32, but nothing that
-writes into a half tensor, which passes float16's largest value from 11 on.
+"""Exponentials that stay in half, and pass float16's largest value from 11 on: those in place,
+`similarity.exp_()`, and those that autocast does not know, `torch.special.i0(kappa)`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from amp_migrate.torch_facts.ops import Spelling
 from amp_migrate.torch_facts.ops.roles import BOUNDS, CASTS, FILLED, GUARDS
 
 _HOPS = 3
-_SMALLEST = 2.0**-24
+SMALLEST = 2.0**-24
+"""The smallest number above 0 of float16."""
 
 
 def lost_term(
@@ -144,7 +145,7 @@ def _is_lost(asked: Asked, size: float) -> bool:
     """Whether float16 rounds a guard to 0, or either half type rounds it to 1."""
     if not asked.float16:
         return 1 - BFLOAT16_EPSILON < size < 1
-    return 0 < size < _SMALLEST or 1 - HALF_EPSILON < size < 1
+    return 0 < size < SMALLEST or 1 - HALF_EPSILON < size < 1
 
 
 def _vanishes(constant: ast.expr) -> str:

@@ -9,7 +9,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait
-from amp_migrate.torch_facts.ops.roles import CASTS, TOTALS
+from amp_migrate.torch_facts.ops.roles import CASTS, LENGTHS, TOTALS
 
 _KEPT = (
     frozenset("abs neg mean pow square".split())
@@ -25,13 +25,17 @@ _ANEW = ("default", "data", "like", "int", "bool", "number", "array")
 def passes(op: Op, trait: Trait) -> bool:
     """Whether an operator keeps a value at 0 or 1 there."""
     is_sum = trait is Trait.LOG and op.name in TOTALS
-    return is_sum or op.name in _KEPT or op.result in CASTS
+    is_kept = op.name in _KEPT or op.name in LENGTHS
+    return is_sum or is_kept or op.result in CASTS
 
 
-def makes_anew(op: Op) -> bool:
-    """Whether what comes out is computed in float32 between bounds, or of no tensor at all."""
+def makes_anew(op: Op, *, complemented: bool = False) -> bool:
+    """Whether what comes out is computed in float32 between bounds, or of no tensor at all. A
+    length is 0 where all that it is made of is.
+    """
     is_bounded = op.policy == "fp32" and op.bounds is not None
-    return is_bounded or op.result in _ANEW
+    is_length = op.name in LENGTHS and not complemented
+    return is_bounded and not is_length or op.result in _ANEW
 
 
 def taken_from(

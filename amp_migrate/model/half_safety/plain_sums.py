@@ -17,7 +17,7 @@ from amp_migrate.model.half_safety.second_moments import (
 from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.torch_facts.ops.roles import ADDS_AT, ONES
+from amp_migrate.torch_facts.ops.roles import ADDS_AT, ONES, SUMS_IN_HALF
 
 _DEEP = 6
 
@@ -47,6 +47,22 @@ def counts(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     if _is_of_ones(asked, pair[1], scope, whole=False):
         message = f"`{ast.unparse(pair[1])}` may be ones that are counted in half precision"
         yield Hazard("loses-precision", node, (pair[1],), message)
+
+
+def totals(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """`torch.nansum(errors)`, `F.avg_pool2d(x, 9, divisor_override=1)`"""
+    if not isinstance(node, ast.Call):
+        return
+    found = spelled(asked.inference, node, scope)
+    needed = SUMS_IN_HALF.get(found.op.name) if found is not None else None
+    if found is None or needed is None:
+        return
+    if needed and needed not in {one.arg for one in node.keywords}:
+        return
+    for given in operands(found, node)[:1]:
+        if asked.fact(given, scope).seen_half:
+            what = f"`{ast.unparse(node)}` adds up any number of terms in half precision"
+            yield Hazard("loses-precision", node, (given,), what)
 
 
 def _summed(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:

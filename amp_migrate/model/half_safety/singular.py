@@ -14,7 +14,7 @@ from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.trail import Demand, WeakPlace
 from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.syntax.module import Binding, Scope
-from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.model.tensors.spelling import given_to, operands, spelled
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Spelling, Trait
 from amp_migrate.torch_facts.ops.roles import FROM_ONE
@@ -87,19 +87,29 @@ def singular(
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
         yield node.value, Demand(Trait.DIVIDES, False, ())
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        power = number(node.right, scope)
-        if power is not None and power < 0:
-            yield node.left, Demand(Trait.DIVIDES, False, ())
+        yield from _of_power(node.left, node.right, scope)
     elif isinstance(node, ast.Call):
         found = spelled(asked.inference, node, scope)
         if found is not None:
-            yield from _of_call(found, node)
+            yield from _of_call(found, node, scope)
+
+
+def _of_power(
+    base: ast.expr, exponent: ast.expr, scope: Scope
+) -> Iterator[tuple[ast.expr, Demand]]:
+    """`x ** -1`, which divides, and `x ** 0.5`, a root."""
+    power = number(exponent, scope)
+    if power is not None and power < 1 and power != 0:
+        trait = Trait.DIVIDES if power < 0 else Trait.SQRT
+        yield base, Demand(trait, False, ())
 
 
 def _of_call(
-    found: Spelling, call: ast.Call
+    found: Spelling, call: ast.Call, scope: Scope
 ) -> Iterator[tuple[ast.expr, Demand]]:
     given = operands(found, call)
+    if found.op.name == "pow" and len(all_given := given_to(found, call)) > 1:
+        yield from _of_power(all_given[0], all_given[1], scope)
     if Trait.TURNS in found.op.traits:
         yield from ((one, Demand(Trait.DIVIDES, False, ())) for one in given)
     for trait in (Trait.LOG, Trait.DIVIDES, Trait.SQRT):

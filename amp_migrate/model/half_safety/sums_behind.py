@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.half_safety.lost_guards import lost_term
+from amp_migrate.model.half_safety.lost_guards import SMALLEST, lost_term
 from amp_migrate.model.half_safety.trail import Place, Trail, joined
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.ops import Trait
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from amp_migrate.model.half_safety.weak_places import Search
 
 _FAR = 0.1
-"""Where that much is added to what is never negative, nothing is near 0."""
+"""Where that much is added to what is never negative, nothing is near 0. To what a root is taken
+of, whatever half precision can hold is enough: the gradient is finite."""
 
 
 def behind_operation(
@@ -63,7 +64,8 @@ def _side(
     found = _shifted(search, value, place, added or 0.0)
     if other is None or search.whole:
         return found
-    is_guarded = isinstance(op, ast.Add) and (added or 0.0) >= _FAR
+    least = SMALLEST if search.trait is Trait.SQRT else _FAR
+    is_guarded = isinstance(op, ast.Add) and (added or 0.0) >= least
     if is_guarded and not place.complemented:
         del search.names.parameters[met:]  # nothing is asked of what they hold
         return Trail(origin=found.origin)

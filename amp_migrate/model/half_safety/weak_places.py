@@ -265,7 +265,8 @@ class Search:
             return self._saturated(call, given[0], place)
         if op.policy == "lower":
             return self.product(call, place)
-        if makes_anew(op) or not given:
+        is_one = place.complemented or self.whole
+        if makes_anew(op, complemented=is_one) or not given:
             return _GIVEN
         if not (self.whole or passes(op, self.trait)):
             return Trail()
@@ -332,8 +333,8 @@ class Search:
 
     def _matters(self, place: Place) -> bool:
         """Whether it counts that a value is 1, or, where float16's range ends, that it is 0."""
-        is_log = self.trait is Trait.LOG and self.asked.float16
-        return is_log or place.complemented
+        is_edge = self.trait in (Trait.LOG, Trait.SQRT) and self.asked.float16
+        return is_edge or place.complemented
 
     def _results(self, call: ast.Call, place: Place, path: Path) -> Trail:
         """What functions and models give back, where no option makes it something else."""

@@ -129,6 +129,8 @@ def operator(
     if op.result in ("default", "data"):
         return _made(inference, found, call, scope)
     policy: Policy = "keeps" if _has_out(call) else found.policy
+    if policy == "keeps" and _has_dtype_of_first(op, facts):
+        facts = facts[:1]
     made = result(op, policy, facts, inference.where(call))
     if policy == "keeps" and not _keeps_dtype(found, call):
         made = settled(inference, op, made, operands(found, call), scope)
@@ -177,6 +179,12 @@ def _stays_sparse(op: Op, facts: list[Fact]) -> bool:
         and bool(asked)
         and all(fact.sparse for fact in asked)
     )
+
+
+def _has_dtype_of_first(op: Op, facts: list[Fact]) -> bool:
+    """Whether the first operand is float32, and the others must be, too: `mean.lerp(x, 0.1)`."""
+    is_strict = isinstance(op.strict, int) and not op.sequence
+    return is_strict and bool(facts) and DType.FLOAT in facts[0].dtypes
 
 
 def _keeps_dtype(found: Spelling, call: ast.Call) -> bool:

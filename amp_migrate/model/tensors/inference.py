@@ -326,13 +326,16 @@ class Inference:
     def _named(self, expr: ast.Name | ast.Attribute, scope: Scope) -> Fact:
         dotted = dotted_name(expr)
         if dotted is not None:
-            given = self.program.reaching.at(expr, dotted).bindings
+            reach = self.program.reaching.at(expr, dotted)
+            given = reach.bindings
             abroad = self._of_other_file(dotted, scope, given)
             if abroad is not None:
                 return abroad
             if given:
                 given = decided(self.program, expr, given)
-                return joined(self, expr, scope, given)
+                held = joined(self, expr, scope, given)
+                first = () if reach.certain else self._registered(expr, scope)
+                return join((held, *first))
         if isinstance(expr, ast.Attribute):
             return self._attribute(expr, scope)
         return UNKNOWN if self.inside(expr) else ANY_BUT_HALF
@@ -349,10 +352,16 @@ class Inference:
         there = self.abroad(found[0], None)
         return join(there.bound(one) for one in found[1])
 
-    def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
+    def _registered(self, expr: ast.expr, scope: Scope) -> list[Fact]:
+        """What a buffer is registered with, before anything else is bound to it."""
+        if not isinstance(expr, ast.Attribute):
+            return []
         buffer = registered(self.program, expr, scope)
-        if buffer is not None:
-            return self.of(*buffer)
+        return [] if buffer is None else [self.of(*buffer)]
+
+    def _attribute(self, expr: ast.Attribute, scope: Scope) -> Fact:
+        for buffer in self._registered(expr, scope):
+            return buffer
         spelling = ops.method(expr.attr)
         held = self.of(expr.value, scope)
         if held.is_array:

@@ -140,9 +140,7 @@ class ModelsOnCpu:
         made = value.origin
         if value.kind is not Kind.MODEL or not isinstance(made, ast.Call):
             return None
-        if made not in self.program.module.parents or any(
-            word.arg in (None, "device") for word in made.keywords
-        ):
+        if made not in self.program.module.parents or _names_device(made):
             return None
         where = self.program.module.scope_of(made)
         if self._is_given_a_model(made, where) or self._is_part(where):
@@ -153,7 +151,8 @@ class ModelsOnCpu:
             inside = {
                 self.program.graph.class_around(m.scope) for m in self.use.moves
             }
-            return made if inside.isdisjoint(own) else None
+            is_free = inside.isdisjoint(own) and not any(map(self._places, own))
+            return made if is_free else None
         other, found = self.program.values.abroad(made.func, where) or (
             None,
             None,
@@ -162,6 +161,15 @@ class ModelsOnCpu:
             return None if DeviceUse(other).moves else made
         name = self.program.canonical(made.func) or ""
         return made if name.startswith("torch.nn.") else None
+
+    def _places(self, cls: ast.ClassDef) -> bool:
+        """Whether a module makes its layers on a device: `nn.Linear(6, 8, device=device)`."""
+        return any(
+            (self.program.canonical(call.func) or "").startswith("torch.nn.")
+            and _names_device(call)
+            for call in nodes_in(cls)
+            if isinstance(call, ast.Call)
+        )
 
     def _is_part(self, where: Scope) -> bool:
         """Whether what is made there belongs to a module, with which it moves."""
@@ -276,3 +284,11 @@ class ModelsOnCpu:
             isinstance(one.ctx, ast.Load) and self._leaves(one, made, deep - 1)
             for one in reads
         )
+
+
+def _names_device(made: ast.Call) -> bool:
+    """Whether a model, or a layer in it, is made on a device: `nn.Linear(6, 8, **factory)`."""
+    calls = (one for one in nodes_in(made) if isinstance(one, ast.Call))
+    return any(
+        word.arg in (None, "device") for one in calls for word in one.keywords
+    )

@@ -362,7 +362,10 @@ class DeviceUse:
         if self._prints(call):
             return False
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        return any(self._may_be_cuda(expr, scope) for expr in given)
+        spread = self.program.values.contents.spread(call, "device", scope)
+        return any(self._may_be_cuda(expr, scope) for expr in given) or any(
+            self._may_be_cuda(*one) for one in spread
+        )
 
     def _prints(self, call: ast.Call) -> bool:
         if self.program.canonical(call.func) == "torch.device":

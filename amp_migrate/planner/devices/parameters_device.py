@@ -23,7 +23,7 @@ from amp_migrate.planner.devices.kept_moves import kept_as
 from amp_migrate.planner.devices.move_order import MoveOrder
 from amp_migrate.planner.devices.moves import Move
 from amp_migrate.planner.devices.moves_of_bases import moves_later
-from amp_migrate.planner.optimizers.asked_models import PARAMETERS, asked_models
+from amp_migrate.planner.optimizers import asked_models as asking
 from amp_migrate.planner.optimizers.optimizer_makers import asked_by_makers
 from amp_migrate.planner.regions.missing_models import may_be_missing
 
@@ -50,7 +50,7 @@ class TrainedModels:
         with the optimizer; else those that other methods of its object run.
         """
         found = (
-            list(asked_models(self.program, place))
+            list(asking.asked_models(self.program, place))
             or list(asked_by_makers(self.program, place, scope, self.asked))
             or list(self._handed(place, scope))
             or list(self._run_in(scope, _HOPS))
@@ -63,17 +63,15 @@ class TrainedModels:
 
     def asked(self, made: ast.expr) -> list[ast.expr]:
         """`model` of what makes an optimizer, `SGD(model.parameters())`."""
-        return list(asked_models(self.program, made))
+        return list(asking.asked_models(self.program, made))
 
     def _handed(self, place: ast.stmt, scope: Scope) -> Iterator[ast.expr]:
         """`model` of `build_optimizer(cfg, model)` and `model.build_optimizer(cfg)`."""
         for call in (n for n in nodes_in(place) if isinstance(n, ast.Call)):
-            asked = _receivers(call)
             keywords = [one.value for one in call.keywords]
-            for given in [*call.args, *keywords, *asked]:
-                if dotted_name(given) is not None and self._is_module(
-                    given, scope
-                ):
+            for given in [*call.args, *keywords, *_receivers(call)]:
+                is_read = asking.can_be_read(self.program, given)
+                if is_read and self._is_module(given, scope):
                     yield given
 
     def _given(self, scope: Scope) -> Iterator[ast.expr]:
@@ -178,7 +176,9 @@ class TrainedModels:
     def _is_optimized(self, model: ast.expr) -> bool:
         """`model` of `Adam(model.parameters())`: optimizers raise where there are none."""
         asked = self.program.module.parents.get(model)
-        return isinstance(asked, ast.Attribute) and asked.attr in PARAMETERS
+        return (
+            isinstance(asked, ast.Attribute) and asked.attr in asking.PARAMETERS
+        )
 
     # -- moves
 

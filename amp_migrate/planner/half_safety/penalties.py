@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
@@ -28,6 +29,7 @@ from amp_migrate.planner.half_safety.hazards import Hazards
 from amp_migrate.planner.regions.loss_flow import Step, flow_of, header, tokens
 from amp_migrate.planner.regions.statement_runs import Regions
 
+_SEVERAL = (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)
 _HOPS = 3
 """How many calls deep a helper may take gradients."""
 
@@ -96,9 +98,23 @@ class Penalties:
                 for expr in halves.tensors(
                     root, self.flow.step(statement).order
                 ):
+                    self._refuse_several(expr)
                     self.hazards.cast(expr)
         for site in self.sites:
             self._refuse_hidden(site, halves)
+
+    def _refuse_several(self, expr: ast.expr) -> None:
+        """A list of half values has no `.float()`."""
+        name = dotted_name(expr)
+        reach = self.program.reaching.at(expr, name) if name else None
+        made = (
+            [b.value for b in reach.bindings if b.index is None]
+            if reach
+            else []
+        )
+        if made and all(isinstance(one, _SEVERAL) for one in made):
+            told = f"`{ast.unparse(expr)}` holds several values that are computed under autocast"
+            raise must_be_float(expr, told)
 
     def _why_all(self) -> str:
         runs = self.program.effects.is_forward

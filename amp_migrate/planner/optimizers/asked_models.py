@@ -21,8 +21,7 @@ def asked_models(
     """`model` of `model.parameters()`, in what is made and in what its names were made of."""
     for inner in nodes_in(made):
         if isinstance(inner, ast.Attribute) and inner.attr in PARAMETERS:
-            named = dotted_name(inner.value) is not None
-            if named and not _is_local(program, inner.value):
+            if can_be_read(program, inner.value):
                 yield inner.value
         elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
             yield from _asked_by_name(program, inner, deep) if deep else ()
@@ -62,9 +61,13 @@ def _reads(program: Program, value: ast.expr, called: str, deep: int) -> bool:
     return False
 
 
-def _is_local(program: Program, model: ast.expr) -> bool:
-    """`net` of `{k: Adam(net.parameters()) for k, net in nets.items()}`."""
-    head = (dotted_name(model) or "").partition(".")[0]
+def can_be_read(program: Program, model: ast.expr) -> bool:
+    """Whether a model has a name, and not in a comprehension alone: `net` of `{k:
+    Adam(net.parameters()) for k, net in nets.items()}`.
+    """
+    dotted = dotted_name(model)
     around = program.module.ancestors(model)
-    loops = (one for a in around for one in getattr(a, "generators", ()))
-    return any(head in names_stored(one.target) for one in loops)
+    loops = [one for a in around for one in getattr(a, "generators", ())]
+    return dotted is not None and not any(
+        dotted.partition(".")[0] in names_stored(one.target) for one in loops
+    )

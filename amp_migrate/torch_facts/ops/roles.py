@@ -33,6 +33,13 @@ SOLVERS = (
 """What gives as much as an inverse comes to: nothing bounds it."""
 ADDS_AT = ("index_add", "scatter_add")
 """What adds up the values of one place."""
+SUMS_IN_HALF = {
+    "nansum": "",
+    "nn.functional.avg_pool1d": "divisor_override",
+    "nn.functional.avg_pool2d": "divisor_override",
+    "nn.functional.avg_pool3d": "divisor_override",
+}
+"""Sums that autocast leaves in half, those of an average only where that argument is given."""
 ONES = ("ones", "ones_like", "new_ones")
 """Tensors that are one throughout: a product with them adds up."""
 WAVES = ("sin", "cos")
