@@ -71,7 +71,7 @@ class RegionFinder:
         self.backwards = backwards
         self.late = late
         self.flow = flow_of(scope, program)
-        self._turns = Turns(program, scope, backwards)
+        self._turns = Turns(program, scope, backwards, self.flow.behind)
         self.tainted: set[str] = set()
         self._models = EventKind.FORWARD
         """What counts as a forward: variables that may hold a model, too, where none surely is

@@ -116,6 +116,10 @@ class Flow:
             and without_gradient(self._program, value, self.scope)
         )
 
+    def behind(self, expr: ast.expr, at: ast.stmt) -> list[ast.stmt]:
+        """The statements before `at` that the value of `expr` depends on."""
+        return [step.statement for step in self.slice(expr, at)]
+
     def slice(
         self,
         expr: ast.expr,

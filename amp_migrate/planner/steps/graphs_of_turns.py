@@ -5,23 +5,33 @@ used up.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import LOOPS, Scope
 
 _ENDS = EventKind.STEP | EventKind.ZERO_GRAD
+_LISTS = (ast.List, ast.Tuple, ast.ListComp)
+_Behind: TypeAlias = Callable[[ast.expr, ast.stmt], Iterable[ast.stmt]]
 
 
 class Turns:
     """Answers for the backward calls of one scope."""
 
     def __init__(
-        self, program: Program, scope: Scope, backwards: list[ast.Call]
+        self,
+        program: Program,
+        scope: Scope,
+        backwards: list[ast.Call],
+        behind: _Behind,
     ) -> None:
+        """`behind`: the statements that a value depends on."""
         self.program = program
         self.scope = scope
         self.backwards = backwards
+        self._behind = behind
 
     def holds(self, statement: ast.stmt, at: ast.stmt) -> bool:
         """Whether a statement runs in each turn in which the one at `at` goes backward."""
@@ -30,7 +40,23 @@ class Turns:
         above = self.program.module.ancestors
         loops = (a for a in above(at) if isinstance(a, LOOPS))
         loop = next((a for a in loops if self._steps(a)), None)
-        return loop is None or any(a is loop for a in above(statement))
+        if loop is None or any(a is loop for a in above(statement)):
+            return True
+        return statement in self._made_for_each(loop)
+
+    def _made_for_each(self, loop: ast.AST) -> list[ast.stmt]:
+        """What makes the lists that a loop goes through, of which each turn has a part of its own:
+        `for optimizer, loss in zip(optimizers, losses)`.
+        """
+        if not isinstance(loop, ast.For):
+            return []
+        reaching, found = self.program.reaching, []
+        for name in (n for n in ast.walk(loop.iter) if isinstance(n, ast.Name)):
+            for one in reaching.at(name, name.id).bindings:
+                made = one.statement
+                if isinstance(one.value, _LISTS) and isinstance(made, ast.stmt):
+                    found += [made, *self._behind(one.value, made)]
+        return found
 
     @property
     def _keeps_graph(self) -> bool:
