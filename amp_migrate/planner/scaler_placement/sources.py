@@ -134,24 +134,24 @@ def _iterated(program: Program, name: str, home: Scope) -> str | None:
     first = next(iter(home.bindings.get(name, ())), None)
     if first is None or first.how != "for" or first.value is None:
         return None
-    return dotted_name(_gone_through(program, first.value, first.index, home))
+    return dotted_name(gone_through(program, first.value, first.index, home))
 
 
-def _gone_through(
+def gone_through(
     program: Program, iterable: ast.expr, index: int | None, home: Scope
 ) -> ast.expr:
     """`optimizers` of `optimizers[1:]`, `optimizers.values()`, `reversed(optimizers)` and, for the
     second of a pair, `zip(models, optimizers)`.
     """
     if isinstance(iterable, ast.Subscript):
-        return _gone_through(program, iterable.value, None, home)
+        return gone_through(program, iterable.value, None, home)
     if not isinstance(iterable, ast.Call):
         return iterable
     if isinstance(iterable.func, ast.Attribute):
-        return _gone_through(program, iterable.func.value, None, home)
+        return gone_through(program, iterable.func.value, None, home)
     inner = _handed_on(program, iterable, index, home)
     return (
-        iterable if inner is None else _gone_through(program, inner, None, home)
+        iterable if inner is None else gone_through(program, inner, None, home)
     )
 
 

@@ -18,6 +18,7 @@ from amp_migrate.model.steps.step_values import is_value_used
 from amp_migrate.model.syntax.module import LOOPS, Function, Scope
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.refusal import Refusal, place_of
+from amp_migrate.planner.scaler_placement.sources import gone_through
 
 _HOPS = 3
 
@@ -269,7 +270,7 @@ def _seen_from(
     scope: Scope,
 ) -> ast.expr:
     """The optimizer of a helper's step, as the helper's caller can name it. Raises Refusal."""
-    named = _looped_over(_unindexed(inner.optimizer), helper)
+    named = _looped_over(program, _unindexed(inner.optimizer), helper)
     parts = (dotted_name(named) or "").split(".")
     head, rest = parts[0], parts[1:]
     start: ast.expr | None = None
@@ -295,14 +296,16 @@ def _seen_from(
     return start
 
 
-def _looped_over(optimizer: ast.expr, helper: Scope) -> ast.expr:
-    """`self.optimizers` of a step in `for one in self.optimizers`."""
+def _looped_over(
+    program: Program, optimizer: ast.expr, helper: Scope
+) -> ast.expr:
+    """`self.optimizers` of a step in `for one in self.optimizers.values()`."""
     if not isinstance(optimizer, ast.Name):
         return optimizer
     found = helper.bindings.get(optimizer.id, [])
-    if len(found) != 1 or found[0].how != "for" or found[0].index is not None:
+    if len(found) != 1 or found[0].how != "for" or found[0].value is None:
         return optimizer
-    return found[0].value or optimizer
+    return gone_through(program, found[0].value, found[0].index, helper)
 
 
 def _unindexed(expr: ast.expr) -> ast.expr:
