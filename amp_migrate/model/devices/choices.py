@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.devices.expressions import Devices
+from amp_migrate.model.devices.forms import Form
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Binding, Scope, returned
@@ -129,9 +131,11 @@ class _Choices:
         if dotted is None or expr not in self.program.module.parents:
             return self._is_cuda(expr, scope)
         reach = self.program.reaching.at(expr, dotted)
-        known = bool(reach.bindings) and reach.complete
-        return known and all(
-            self._bound(binding, deep) for binding in reach.bindings
+        known = reach.complete and all(map(self._is_told, reach.bindings))
+        found = held(self.program, expr, scope) if known else ()
+        return bool(found) and all(
+            home is self.program and self._arm(value, where, deep - 1)
+            for home, value, where in found
         )
 
     def _made(self, call: ast.Call, scope: Scope, deep: int) -> bool:
@@ -146,18 +150,13 @@ class _Choices:
             self._arm(one, inner, deep - 1) for one in values
         )
 
-    def _bound(self, binding: Binding, deep: int) -> bool:
-        if (
-            binding.how != "assign"
-            or binding.value is None
-            or binding.index is not None
-        ):
-            return False
-        if binding.value not in self.program.module.parents:
-            return False
-        return self._arm(
-            binding.value, self.program.module.scope_of(binding.value), deep - 1
-        )
+    def _is_told(self, binding: Binding) -> bool:
+        """Whether it is in sight what a binding gives a name, and it is a value, no item of one."""
+        if binding.how == "parameter":
+            return True
+        value = binding.value
+        is_value = binding.how == "assign" and value is not None
+        return is_value and value in self.program.module.parents
 
     def _arm(self, value: ast.expr, scope: Scope, deep: int) -> bool:
         """A value that may stand under `if torch.cuda.is_available():`, or beside it."""
@@ -181,6 +180,8 @@ class _Choices:
 
     def _is_cuda(self, expr: ast.expr, scope: Scope) -> bool:
         value = self.devices.of(expr, scope)
+        if value.form is Form.INDEX:
+            return True
         named = bool(value.names) and value.closed
         return named and all(name.rstrip(":") == "cuda" for name in value.names)
 

@@ -1,5 +1,5 @@
-"""Moves that only run behind all training: a model that is put on a GPU to be evaluated there was
-not trained there.
+"""Moves that only run behind all training, or never: a model that is put on a GPU to be evaluated
+there was not trained there, and a method that nobody calls moves nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Scope
+from amp_migrate.planner.devices.mover_methods import is_uncalled
 from amp_migrate.planner.devices.moves import Move
 
 _HOPS = 3
@@ -17,10 +18,13 @@ _Trained: TypeAlias = "dict[Scope, list[ast.expr]]"
 
 
 def without_late(program: Program, moves: list[Move]) -> list[Move]:
-    """The moves without those behind all training; all, where none is before it."""
+    """The moves without those behind all training, and in methods that nobody calls; all, where
+    none is before it.
+    """
     if len(moves) < 2:
         return moves
-    return [one for one in moves if not _is_late(program, one)] or moves
+    called = [one for one in moves if not is_uncalled(program, one.scope)]
+    return [one for one in called if not _is_late(program, one)] or moves
 
 
 def _is_late(program: Program, move: Move) -> bool:

@@ -30,6 +30,27 @@ def is_left_to_callers(program: Program, scope: Scope) -> bool:
     )
 
 
+def is_uncalled(program: Program, scope: Scope) -> bool:
+    """Whether a body is a method that only moves, of a name that nothing in the project calls."""
+    method, near = scope.node, scope.module.neighbours
+    if scope.owner is None or not is_mover(scope):
+        return False
+    assert isinstance(method, FUNCTIONS)
+    others = near.mentioning(method.name) if near is not None else ()
+    return not any(_names(one, method.name) for one in (program, *others))
+
+
+def _names(program: Program, name: str) -> bool:
+    """Whether a program has an attribute of a name, or spells it."""
+    return any(
+        isinstance(one, ast.Attribute)
+        and one.attr == name
+        or isinstance(one, ast.Constant)
+        and one.value == name
+        for one in program.module.parents
+    )
+
+
 def _is_conditional(program: Program, call: ast.Call) -> bool:
     return any(
         isinstance(parent, (ast.If, ast.IfExp))

@@ -32,6 +32,7 @@ from amp_migrate.planner.devices.typed_moves import named_on_cuda
 from amp_migrate.torch_facts.devices import DEVICES
 from amp_migrate.torch_facts.methods import MOVES
 
+_DEVICES = (Kind.UNKNOWN, Kind.DEVICE, Kind.DEVICE_NAME, Kind.INDEX)
 _MODELS = (Kind.MODEL, Kind.CRITERION)
 _MOVES = (*MOVES, "type")
 # Asking about CUDA, or seeding it, uses no device.
@@ -249,7 +250,7 @@ class DeviceUse:
         not torch's `.to` takes names of devices alone.
         """
         value = self.program.values.of(expr, scope)
-        if value.kind in (Kind.UNKNOWN, Kind.DEVICE, Kind.DEVICE_NAME):
+        if value.kind in _DEVICES:
             return False
         name = value.name or "torch"
         return value.kind is not Kind.OTHER or name.startswith("torch")
