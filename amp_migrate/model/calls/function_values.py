@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.calls.held_functions import held_function
 from amp_migrate.model.program import Program
@@ -150,6 +150,8 @@ class _Walk:
             self._variable(parent.targets[0].id, scope, table)
         elif isinstance(parent, (ast.Call, ast.keyword)):
             self._passed(node, parent, scope, table)
+        elif isinstance(parent, ast.arguments) and not table:
+            self._stands_for(node, parent)
         elif isinstance(parent, ast.Return) and not table:
             self._given_back(scope)
         elif table == "sequence" and isinstance(parent, ast.For):
@@ -255,17 +257,40 @@ class _Walk:
     ) -> None:
         """An argument: the function's parameter, at all of its calls."""
         callee = self._called_with(parent, scope)
-        inner = self.program.scope(callee)
         sites = self.program.graph.sites(callee)
+        inner = self.program.scope(callee)
         name = _parameter_given(node, inner, sites)
+        self._parameter(callee, name, table)
+
+    def _stands_for(self, node: ast.expr, parameters: ast.arguments) -> None:
+        """`def fit(model, step=train_step)`, which somebody calls."""
+        graph, function = (
+            self.program.graph,
+            self.program.module.parents[parameters],
+        )
+        if not isinstance(function, FUNCTIONS) or graph.escapes(function):
+            raise _LostError
+        if not graph.sites(function):
+            raise _LostError  # whoever does may give another one
+        names = (one.arg for one in self.program.scope(function).parameters())
+        found = (one for one in names if default_of(function, one) is node)
+        self._parameter(function, next(found), "")
+
+    def _parameter(self, function: Function, name: str, table: Table) -> None:
+        """A parameter, of what all calls give for it or leave it to be."""
+        inner = self.program.scope(function)
         if (id(inner), name) in self._variables:
             return
         self._variables.add((id(inner), name))
-        for site in sites:
+        default = default_of(function, name)
+        if default is not None:
+            self._peer(default)
+        for site in self.program.graph.sites(function):
             given = argument(site.call, inner, name, site.bound)
-            if given is None or table:
+            if table or given is None and default is None:
                 raise _LostError
-            self._peer(given)
+            if given is not None:
+                self._peer(given)
         for read in self._reads(name, inner):
             self._value(read, table)
 

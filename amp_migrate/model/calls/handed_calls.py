@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from amp_migrate.model.calls.arguments import default_of
 from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.calls.passed_on import Passed, unknown
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
@@ -32,6 +33,8 @@ def handed_calls(graph: CallGraph, function: Function) -> Iterator[CallSite]:
         if not is_method or _is_own(node, scope):
             for call in _through(graph, node, scope):
                 yield CallSite(call, scope, bound=is_method)
+        for name, home in _stands_for(graph, node):
+            yield from _called_by(graph, name, home)
         returned, place = _returned(graph, node)
         if returned:
             for name, home in _given_back(graph, scope, place):
@@ -43,6 +46,19 @@ def all_followed(graph: CallGraph, function: Function) -> bool:
     return all(
         _is_only_called(graph, node) for node in graph.mentions(function)
     )
+
+
+def _stands_for(
+    graph: CallGraph,
+    node: ast.expr,
+) -> Iterator[tuple[str, Scope]]:
+    """The parameter whose default it is: `def fit(model, step=train_step)`."""
+    function = graph.module.parents[graph.module.parents[node]]
+    if isinstance(function, FUNCTIONS):
+        inner = graph.module.scopes[function]
+        for one in inner.parameters():
+            if default_of(function, one.arg) is node:
+                yield one.arg, inner
 
 
 def _returned(graph: CallGraph, node: ast.expr) -> tuple[bool, int | None]:

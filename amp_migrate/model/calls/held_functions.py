@@ -39,15 +39,18 @@ def held_function(
 def _passed(
     graph: CallGraph, name: str, inner: Scope, hops: int
 ) -> Function | None:
-    """What all callers pass for a parameter; a call without it would fail where it is called."""
+    """What all callers pass for a parameter, or leave it to be; a call without it would fail where
+    it is called, where nothing stands for it.
+    """
     function = inner.node
     assert isinstance(function, FUNCTIONS)
     if inner.owner is not None or graph.escapes(function):
         return None
     default = default_of(function, name)
-    if default is not None and not _is_none(default):
-        return None
     found: set[Function | None] = set()
+    if default is not None and not _is_none(default):
+        around = inner.parent or inner
+        found.add(_given_by(graph, default, around, hops - 1))
     for site in graph.sites(function):
         given = argument(site.call, inner, name, site.bound)
         if given is not None and not _is_none(given):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.calls.arguments import argument
+from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Module, Scope
 from amp_migrate.model.syntax.queries import nodes_in
@@ -119,8 +119,19 @@ class _Uses:
                 self._waiting.append(call)
         elif isinstance(parent, ast.Return):
             yield from self._given_back(node)
+        elif isinstance(parent, ast.arguments):
+            self._stands_for(node, parent)
         elif not isinstance(parent, _ENDS) and not self._is_kept(node, parent):
             yield from self._lost(node)
+
+    def _stands_for(self, node: ast.expr, parameters: ast.arguments) -> None:
+        """`def fit(model, step=train_step)`"""
+        function = self.module.parents[parameters]
+        assert isinstance(function, (*FUNCTIONS, ast.Lambda))
+        inner = self.module.scopes[function]
+        for one in inner.parameters():
+            if default_of(function, one.arg) is node:
+                self._hold(inner, one.arg)
 
     def _given_back(self, node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
         """`return step`: whoever calls the function that gives it back holds it then."""
