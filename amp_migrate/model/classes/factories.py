@@ -89,7 +89,7 @@ def _classes_in(part: Part, hops: int) -> Iterator[Definition]:
 
 def out_of_tables(program: Program) -> Iterator[Definition]:
     """The classes of other files that functions of the program hand back out of a table."""
-    own = {resolved(one.path) for one in program.module.files}
+    own = program.module.paths
     for function, scope in list(program.module.scopes.items()):
         if not isinstance(function, FUNCTIONS):
             continue

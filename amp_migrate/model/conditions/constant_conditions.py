@@ -154,7 +154,7 @@ class _Constants:
         near = file.neighbours if file is not None else None
         if near is None:
             return False
-        own = {resolved(one.path) for one in self.program.module.files}
+        own = self.program.module.paths
         users = (resolved(str(one)) for one in near.users(function.name))
         return any(one not in own for one in users)
 

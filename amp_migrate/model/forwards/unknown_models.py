@@ -276,7 +276,7 @@ def _imported_classes(program: Program, kind: Kind) -> list[Class]:
     """
 
     def found() -> list[Class]:
-        own = {resolved(file.path) for file in program.module.files}
+        own = program.module.paths
         return list(
             dict.fromkeys(
                 pair
@@ -330,7 +330,7 @@ def _by_text(program: Program, others: list[Program]) -> list[Definition]:
     if any(map(imports_by_text, importing)):
         files = [file.neighbours for file in program.module.files]
         found += classes_by_text(near for near in files if near is not None)
-    own = {resolved(one.path) for one in program.module.files}
+    own = program.module.paths
     return [one for one in found if resolved(one[0].module.path) not in own]
 
 
@@ -347,7 +347,7 @@ def _named(
             and scope.module.neighbours is not None
         ):
             if is_computed_module(program, call.func.value):
-                own = {resolved(file.path) for file in program.module.files}
+                own = program.module.paths
                 near = scope.module.neighbours.definers(call.func.attr)
                 yield from (
                     one

@@ -63,7 +63,15 @@ def all_abroad(
 def all_here(
     program: Program, expr: ast.expr, scope: Scope
 ) -> list[Function | ast.ClassDef]:
-    """The same in the files of the program."""
+    """The same in the files of the program, found once."""
+    return program.remembered(
+        (all_here, expr, scope), lambda: _all_here(program, expr, scope)
+    )
+
+
+def _all_here(
+    program: Program, expr: ast.expr, scope: Scope
+) -> list[Function | ast.ClassDef]:
     graph, module = program.graph, program.module
     named = (graph.class_named(expr, scope), graph.function_at(expr, scope))
     found = [one for one in named if one is not None][:1]

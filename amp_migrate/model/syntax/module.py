@@ -22,6 +22,7 @@ from amp_migrate.model.syntax.child_nodes import child_fields, children
 from amp_migrate.model.syntax.node_tables import Blocks, Parents, Scopes
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.syntax.span import Span
+from amp_migrate.project.import_paths import resolved
 
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Neighbours
@@ -90,6 +91,11 @@ class Module:
     def files(self) -> tuple[Module, ...]:
         """The files of the program, itself alone where it is one file."""
         return (self,)
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The files of the program, as they are known on disk."""
+        return frozenset(resolved(file.path) for file in self.files)
 
     def file_of(self, node: ast.AST) -> Module | None:
         """The file that holds `node`; None for a node made on the way."""

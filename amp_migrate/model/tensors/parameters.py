@@ -88,7 +88,15 @@ def _spreads(call: ast.Call) -> bool:
 
 
 def _is_of_hook(program: Program, binding: Binding) -> bool:
-    """`layer.register_forward_hook(keep)`: `keep` runs under the autocast of the forward."""
+    """`layer.register_forward_hook(keep)`: `keep` runs under the autocast of the forward. Asked of
+    each caller of each loop, and found once, as where a parameter belongs.
+    """
+    return program.remembered(
+        (_is_of_hook, binding), lambda: _hooks(program, binding)
+    )
+
+
+def _hooks(program: Program, binding: Binding) -> bool:
     node: ast.AST | None = binding.statement
     while node is not None and not isinstance(node, (*FUNCTIONS, ast.Lambda)):
         node = program.module.parents.get(node)
@@ -164,6 +172,14 @@ def spread_arguments(
     program: Program, binding: Binding
 ) -> list[tuple[ast.expr, int, Scope]]:
     """What the callers in sight spread for a parameter, `loss(x, *outputs)`; its place in it."""
+    return program.remembered(
+        (spread_arguments, binding), lambda: _spread_for(program, binding)
+    )
+
+
+def _spread_for(
+    program: Program, binding: Binding
+) -> list[tuple[ast.expr, int, Scope]]:
     found = parameter_of(program, binding)
     if found is None:
         return []
@@ -196,6 +212,14 @@ def parameter_of(
     program: Program, binding: Binding
 ) -> tuple[Function, Scope, str] | None:
     """The function that a parameter belongs to, its scope, and the name."""
+    return program.remembered(
+        (parameter_of, binding), lambda: _owner_of(program, binding)
+    )
+
+
+def _owner_of(
+    program: Program, binding: Binding
+) -> tuple[Function, Scope, str] | None:
     function = _function_of(program, binding)
     if function is None:
         return None

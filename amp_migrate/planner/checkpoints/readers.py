@@ -14,7 +14,6 @@ from amp_migrate.model.checkpoints.whole_reads import (
 from amp_migrate.model.files.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
-from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
 _MOST = 40
@@ -27,7 +26,7 @@ def reader_in_project(
     found = reader_of(program, made)
     places = saved_places(program, made)
     found = found or reader_of_files(program, made, places)
-    linked = {resolved(file.path) for file in program.module.files}
+    linked = program.module.paths
     for file in sorted(_near(project, linked)) if found is None else ():
         other = program_of(file)
         if other is None:
@@ -38,7 +37,7 @@ def reader_in_project(
     return found
 
 
-def _near(project: Project, linked: set[str]) -> set[str]:
+def _near(project: Project, linked: frozenset[str]) -> set[str]:
     """Other files that load something: those beside this program's, and those that it imports
     or is imported by.
     """

@@ -183,7 +183,13 @@ class TrainedModels:
     # -- moves
 
     def is_moved(self, move: Move, model: ast.expr, scope: Scope) -> bool:
-        """Whether it is `model` that a move puts on a device."""
+        """Whether it is `model` that a move puts on a device: four parts of a plan ask."""
+        key = (TrainedModels.is_moved, move.call, move.moved, model, scope)
+        return self.program.remembered(
+            key, lambda: self._moves(move, model, scope)
+        )
+
+    def _moves(self, move: Move, model: ast.expr, scope: Scope) -> bool:
         if self.order.is_of_other_script(move, scope):
             return False
         moved = move.moved
@@ -253,10 +259,8 @@ class TrainedModels:
         self, model: ast.expr, scope: Scope, moves: Sequence[Move]
     ) -> bool:
         """Whether the module that a model is a part of moves it itself."""
-        owner, around = (
-            self.owner(model, scope),
-            self.program.graph.class_around,
-        )
+        owner = self.owner(model, scope)
+        around = self.program.graph.class_around
         return owner is not None and any(
             around(one.scope) is owner and self.is_moved(one, model, scope)
             for one in moves

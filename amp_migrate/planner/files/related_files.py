@@ -51,7 +51,7 @@ def company(
         return _named(refusal.files, here, program, project)
     if not project.imports:
         return []
-    linked = {resolved(f.path) for f in program.module.files}
+    linked = program.module.paths
     found: list[str] = []
     if refusal.reason in _INHERITED:
         for where in _told_of(refusal, scope, program):
@@ -130,7 +130,7 @@ def makers(
     """Files of the tree that a migrated loop is planned with again, and those that hand on their
     names.
     """
-    linked = {resolved(f.path) for f in program.module.files}
+    linked = program.module.paths
     new = [
         file
         for file in files
@@ -198,7 +198,7 @@ def callers(
     ):
         return []
     here = resolved(scope.module.path)
-    linked = {resolved(f.path) for f in program.module.files}
+    linked = program.module.paths
     several = len(hidden) > 1 and _chooses(scope, program)
     users = [
         file
@@ -242,7 +242,7 @@ def that_show(
     """Files that call functions of which nothing in sight tells the device or the model, or hold a
     base class that may set it.
     """
-    linked = {resolved(f.path) for f in program.module.files}
+    linked = program.module.paths
     for scope in scopes if project.imports else ():
         yield from (
             file for file in _bases(scope, program) if file not in linked

@@ -44,7 +44,7 @@ def files_that_may_switch(
     """
     holders = set(project.mentioning(_WORD)) if project.imports else set()
     here = resolved(scope.module.path)
-    linked = {resolved(file.path) for file in program.module.files}
+    linked = program.module.paths
     for user in project.users(here)[:_MOST] if holders - linked else ():
         brought = [user, *project.helpers(user, _MOST)]
         if holders.intersection(brought):

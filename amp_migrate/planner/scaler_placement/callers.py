@@ -157,7 +157,7 @@ def _found_by_name(
 ) -> str | None:
     """Why a file that is no part of the program may call it by a name that the run makes."""
     file = program.module.scopes[function].module
-    linked = {resolved(one.path) for one in program.module.files}
+    linked = program.module.paths
     users = project.users(resolved(file.path)) if project.imports else []
     for user in [one for one in users if one not in linked][:_MOST]:
         text = nearby.text_of(user) or b""
@@ -292,7 +292,7 @@ def _unlinked(
     """The files that are no part of the program and use a function or class of it."""
     file = program.module.scopes[node].module
     here = Path(resolved(file.path))
-    linked = {resolved(f.path) for f in program.module.files}
+    linked = program.module.paths
     called = class_called(program, node)
     name = (called or node).name
     users = [

@@ -23,19 +23,18 @@ def refuse_unconstructed(
     lineage, heirs = program.graph.lineage(cls), program.graph.heirs(cls)
     family = dict.fromkeys((*lineage, *heirs))
     _refuse_chosen_state(program, list(family), stored)
-    for scope in program.module.scopes.values():
-        for call, name in _made_bare(scope, program):
-            if _class(call, scope, program) not in family:
-                continue
-            if _is_set(f"{name}.{stored}", scope) and not _is_constructed(
-                name, scope
-            ):
-                raise Refusal(
-                    "unsupported-shape",
-                    call,
-                    f"`{name}` is made here without the constructor of `{cls.name}`, and gets "
-                    "its optimizer by hand: it would lack the scaler that the constructor makes",
-                )
+    for call, name, scope in _all_made_bare(program):
+        if _class(call, scope, program) not in family:
+            continue
+        if _is_set(f"{name}.{stored}", scope) and not _is_constructed(
+            name, scope
+        ):
+            raise Refusal(
+                "unsupported-shape",
+                call,
+                f"`{name}` is made here without the constructor of `{cls.name}`, and gets "
+                "its optimizer by hand: it would lack the scaler that the constructor makes",
+            )
 
 
 def _refuse_chosen_state(
@@ -84,6 +83,18 @@ def _keeps_all(method: Function) -> bool:
         and node.id == "vars"
         for statement in method.body
         for node in shallow(statement)
+    )
+
+
+def _all_made_bare(program: Program) -> list[tuple[ast.Call, str, Scope]]:
+    """Found once for all loops."""
+    return program.remembered(
+        _all_made_bare,
+        lambda: [
+            (*made, scope)
+            for scope in program.module.scopes.values()
+            for made in _made_bare(scope, program)
+        ],
     )
 
 

@@ -16,7 +16,6 @@ from amp_migrate.model.files.neighbours import program_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.values.kinds import Kind
-from amp_migrate.project.import_paths import resolved
 from amp_migrate.project.module_graph import Project
 
 _MOST = 40
@@ -55,7 +54,7 @@ def files_in_question(
     ):
         return []
     calls = _unresolved(program, sites)
-    linked = {resolved(file.path) for file in program.module.files}
+    linked = program.module.paths
     files = [
         one for one in project.with_method(function.name) if one not in linked
     ]

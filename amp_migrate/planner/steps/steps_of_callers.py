@@ -21,7 +21,7 @@ _HOPS = 3
 def stepped_by_callers(program: Program, group: Group) -> Refusal | None:
     """Why a backward is left alone whose gradients a caller in another file may step on."""
     near = group.scope.module.neighbours
-    own = {resolved(file.path) for file in program.module.files}
+    own = program.module.paths
     for function in _around(program, group.scope) if near is not None else ():
         text = f".{function.name}("
         for other in near.mentioning(text) if near is not None else ():

@@ -34,7 +34,7 @@ def files_with_switches(
         return
     assert isinstance(scope.node, FUNCTIONS)
     here = resolved(scope.module.path)
-    linked = {resolved(file.path) for file in program.module.files}
+    linked = program.module.paths
     for user in project.users(here, scope.node.name)[:_MOST]:
         if user not in linked and _DECLARED.search(text_of(user) or b""):
             yield user
