@@ -135,10 +135,8 @@ class _Walk:
             self._table_method(parent)
         elif isinstance(parent, (ast.Dict, ast.List, ast.Tuple)) and not table:
             self._elements(parent)
-            self._value(
-                parent,
-                "mapping" if isinstance(parent, ast.Dict) else "sequence",
-            )
+            is_mapping = isinstance(parent, ast.Dict)
+            self._value(parent, "mapping" if is_mapping else "sequence")
         elif isinstance(parent, ast.IfExp) and parent.test is not node:
             self._peer(parent)
             self._value(parent, table)

@@ -327,12 +327,11 @@ class Inference:
         dotted = dotted_name(expr)
         if dotted is not None:
             reach = self.program.reaching.at(expr, dotted)
-            given = reach.bindings
+            given = decided(self.program, expr, reach.bindings)
             abroad = self._of_other_file(dotted, scope, given)
             if abroad is not None:
                 return abroad
             if given:
-                given = decided(self.program, expr, given)
                 held = joined(self, expr, scope, given)
                 first = () if reach.certain else self._registered(expr, scope)
                 return join((held, *first))

@@ -13,31 +13,26 @@ from amp_migrate.model.calls.may_run import may_run, properties
 from amp_migrate.model.calls.targets import (
     kept_functions,
     kept_lambdas,
-    makers,
     targets,
 )
 from amp_migrate.model.classes.bases_abroad import (
     constructor,
-    method_of,
-    run_by,
-    with_bases,
 )
 from amp_migrate.model.classes.constructors import classes_made
-from amp_migrate.model.classes.factories import behind
-from amp_migrate.model.dataflow.sources import held
 from amp_migrate.model.files.neighbours import Definition
-from amp_migrate.model.forwards.model_layers import layers, layers_made
-from amp_migrate.model.forwards.own_forwards import own_forwards
 from amp_migrate.model.forwards.unknown_models import methods_abroad, possible
 from amp_migrate.model.naming.one_of_several import all_abroad
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, shallow
 from amp_migrate.model.values.kinds import Kind, Value
-from amp_migrate.planner.half_safety.called_bodies import (
-    is_called,
-    is_of_tensor,
-)
 from amp_migrate.planner.half_safety.chosen_models import bodies_of_several
+from amp_migrate.planner.half_safety.forwards_abroad import (
+    forwards_abroad,
+    made_abroad,
+    made_by_factories,
+    part_abroad,
+    with_bases_abroad,
+)
 from amp_migrate.planner.half_safety.methods_behind import methods_behind
 from amp_migrate.planner.half_safety.own_versions import own_version
 from amp_migrate.records import NamedTuple
@@ -278,14 +273,14 @@ def leads_to(
         kept = kept_functions(program, call.func, scope)
         yield from ((*one, None) for one in kept if one[0] is not program)
     for value in _run(program, call, scope):
-        for home, cls in _with_bases_abroad(program, value):
-            yield from _forwards_abroad(program, home, cls)
-    yield from _made_by_factories(program, call, scope)
+        for home, cls in with_bases_abroad(program, value):
+            yield from forwards_abroad(program, home, cls)
+    yield from made_by_factories(program, call, scope)
     for home, cls in (
-        *_made_abroad(program, call, scope),
-        *_part_abroad(program, call, scope),
+        *made_abroad(program, call, scope),
+        *part_abroad(program, call, scope),
     ):
-        yield from _forwards_abroad(program, home, cls)
+        yield from forwards_abroad(program, home, cls)
 
 
 def _runs_of(found: Definition) -> tuple[Program, Function] | None:
@@ -304,88 +299,6 @@ def _constructors(
         found = constructor(program, cls)
         if found is not None and found[0] is program:
             yield found[1]
-
-
-def _forwards_abroad(
-    program: Program, home: Program, cls: ast.ClassDef
-) -> Iterator[tuple[Program, Function, None]]:
-    """The `forward`s of a class and of its layers, as far as they stand in other files."""
-    for where, layer in layers(home, cls):
-        if where is not program:
-            yield from ((where, f, None) for f in own_forwards(where, layer))
-        inherited = method_of(where, layer, "forward")
-        if inherited is not None:
-            found = run_by(where, layer, inherited)
-            yield from ((*one, None) for one in found)
-
-
-def _made_by_factories(
-    program: Program, call: ast.Call, scope: Scope
-) -> Iterator[tuple[Program, Function, None]]:
-    """The `forward`s of what `self.flow` of `self.flow = build_flow(args)` is made of, where it is
-    a model of another file.
-    """
-    if program.values.of(call.func, scope).foreign is None:
-        return
-    for home, value, _ in held(program, call.func, scope):
-        if isinstance(value, ast.Call) and home is program:
-            for where, layer in layers_made(program, value):
-                if where is not program:
-                    found = own_forwards(where, layer)
-                    yield from ((where, f, None) for f in found)
-
-
-def _part_abroad(
-    program: Program, call: ast.Call, scope: Scope
-) -> Iterator[tuple[Program, ast.ClassDef]]:
-    """The class of `net` in another file, where `net.head(x)` runs a part that its maker gave it:
-    any of its layers.
-    """
-    part = call.func
-    if not isinstance(part, ast.Attribute) or program.values.of(part, scope):
-        return
-    owner = program.values.of(part.value, scope)
-    if owner.kind is Kind.MODEL and owner.foreign is not None:
-        if method_of(*owner.foreign, part.attr) is None:
-            yield from with_bases(*owner.foreign)
-
-
-def _made_abroad(
-    program: Program, call: ast.Call, scope: Scope
-) -> Iterator[tuple[Program, ast.ClassDef]]:
-    """The classes of other files that a model or a loss may be of, whichever branch makes it, or
-    that the factory of another file names which does.
-    """
-    kind = program.values.kind(call.func, scope)
-    is_open = kind is Kind.UNKNOWN and program.canonical(call.func) is None
-    if kind not in _RUN and not is_open or is_of_tensor(call.func):
-        return
-    for made in makers(program, call.func, scope):
-        if isinstance(made, ast.expr) and made in program.module.parents:
-            where = program.module.scope_of(made)
-            for found in all_abroad(program, made, where):
-                for home, one in behind(*_at_home(found)):
-                    if isinstance(one, ast.ClassDef) and (
-                        not is_open or is_called(home, one)
-                    ):
-                        yield home, one
-
-
-def _at_home(found: Definition) -> tuple[Program, Definition]:
-    return found[0], found
-
-
-def _with_bases_abroad(
-    program: Program, value: Value
-) -> Iterator[tuple[Program, ast.ClassDef]]:
-    """The class of a model in another file, and the bases of any model there, whose `forward` it
-    may inherit.
-    """
-    own = (program, value.cls) if value.cls is not None else None
-    wanted = [one for one in (value.foreign, own) if one is not None]
-    yield from dict.fromkeys(
-        found for one in wanted for found in with_bases(*one)
-    )
 
 
 def _run(program: Program, call: ast.Call, scope: Scope) -> list[Value]:
