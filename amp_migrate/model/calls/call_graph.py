@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 from amp_migrate.model.calls.arguments import fits, gives_self
@@ -18,7 +19,11 @@ from amp_migrate.model.calls.object_calls import (
     classes_made,
     is_inherited,
 )
-from amp_migrate.model.calls.overridden import heirs_that_run, method_of_self
+from amp_migrate.model.calls.overridden import (
+    have_method,
+    heirs_that_run,
+    method_of_self,
+)
 from amp_migrate.model.calls.receivers import is_module, is_of_torch
 from amp_migrate.model.classes.construction_sites import ConstructionSites
 from amp_migrate.model.naming.import_reads import is_import
@@ -272,31 +277,25 @@ class CallGraph:
     def _method_calls(
         self, function: Function, cls: ast.ClassDef
     ) -> Iterator[Site]:
-        """Calls of an attribute of that name, but for `self.name()` in classes that have nothing to
-        do with this one.
-        """
+        """Calls of an attribute of that name, but for those of objects that have another."""
         own, others = self._by_class(function.name)
-        family = dict.fromkeys(
-            one for heir in self.heirs(cls) for one in self.lineage(heir)
-        )
-        for one in family:
-            yield from own.get(one, ())
+        for one, sites in own.items():
+            for call, caller in sites:
+                kinds = self.own_classes(one, caller.self_name or "", caller)
+                if have_method(self, kinds, function):
+                    yield call, caller
         for site in others:
             made = classes_made(self, site)
             inherited = is_inherited(self, site, cls)
             if inherited is not None:
                 related = inherited
             elif made is None:
-                related = (
-                    any(  # `Trainer.step(trainer, x)` gives the object, too
-                        fits(site[0], function, bound)
-                        for bound in (True, False)
-                    )
-                )
+                # `Trainer.step(trainer, x)` gives the object, too.
+                ways = (fits(site[0], function, one) for one in (True, False))
+                related = any(ways)
             else:
-                related = any(
-                    one in family or cls in self.lineage(one) for one in made
-                )
+                heirs = chain(*(self.heirs(one) for one in made))
+                related = have_method(self, heirs, function)
             if related:
                 yield site
 

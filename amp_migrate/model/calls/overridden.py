@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
@@ -18,6 +19,16 @@ def heirs_that_run(
     and never come back to it, as `super().train_epoch()` does.
     """
     return [one for one in graph.heirs(cls) if _may_run(graph, one, method)]
+
+
+def have_method(
+    graph: CallGraph, classes: Iterable[ast.ClassDef], method: Function
+) -> bool:
+    """Whether an object of any of these classes has a method, and none in its place."""
+    scopes = graph.module.scopes
+    owner = scopes[method].owner
+    found = (graph.method(one, method.name) for one in classes)
+    return any(one and scopes[one].owner is owner for one in found)
 
 
 def method_of_self(scope: Scope, name: str) -> Function | None:

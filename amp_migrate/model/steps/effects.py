@@ -43,6 +43,7 @@ from amp_migrate.torch_facts.methods import HARMLESS, TENSOR_BACKWARD
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
 
+_OPTIMIZERS = (Kind.OPTIMIZER, Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
 _BUILTINS = {
     "print", "len", "range", "int", "float", "str", "zip", "enumerate", "list", "dict",
     "isinstance", "min", "max", "sum", "open",
@@ -144,12 +145,9 @@ class Effects:
     def is_optimizer(self, expr: ast.expr, scope: Scope) -> bool:
         """Whether `expr` is an optimizer by what it is; failing that, by use and name."""
         value = self.values.of(expr, scope)
-        if value:
-            return value.kind in (
-                Kind.OPTIMIZER,
-                Kind.WRAPPER,
-                Kind.FOREIGN_OPTIMIZER,
-            )
+        # No module of torch steps: only a call that never runs gives one.
+        if value and not (value.name or "").startswith("torch.nn."):
+            return value.kind in _OPTIMIZERS
         if isinstance(expr, ast.Subscript) and self._is_mapping(expr):
             return False
         keys = []

@@ -33,12 +33,7 @@ def forwards_abroad(
 ) -> Iterator[tuple[Program, Function, None]]:
     """The `forward`s of a class and of its layers, as far as they stand in other files."""
     for where, layer in layers(home, cls):
-        if where is not program:
-            yield from ((where, f, None) for f in own_forwards(where, layer))
-        inherited = method_of(where, layer, "forward")
-        if inherited is not None:
-            found = run_by(where, layer, inherited)
-            yield from ((*one, None) for one in found)
+        yield from _of_layer(program, where, layer)
 
 
 def made_by_factories(
@@ -52,9 +47,18 @@ def made_by_factories(
     for home, value, _ in held(program, call.func, scope):
         if isinstance(value, ast.Call) and home is program:
             for where, layer in layers_made(program, value):
-                if where is not program:
-                    found = own_forwards(where, layer)
-                    yield from ((where, f, None) for f in found)
+                yield from _of_layer(program, where, layer)
+
+
+def _of_layer(
+    program: Program, where: Program, layer: ast.ClassDef
+) -> Iterator[tuple[Program, Function, None]]:
+    """Of one layer, with what the base of its class calls of it."""
+    if where is not program:
+        yield from ((where, f, None) for f in own_forwards(where, layer))
+    inherited = method_of(where, layer, "forward")
+    if inherited is not None:
+        yield from ((*one, None) for one in run_by(where, layer, inherited))
 
 
 def part_abroad(
