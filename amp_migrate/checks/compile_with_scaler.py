@@ -10,6 +10,7 @@ from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.recognition import Trait
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.torch_facts.amp_api import SCALER_METHODS
 
 RULE = Rule("compile-with-scaler", severity="warning", without_amp=True)
 
@@ -28,6 +29,22 @@ def check(program: Program, settings: Settings) -> Iterator[Finding]:
     for place, function in _compiled(program):
         if Trait.SCALER in program.events.of_function(function):
             yield finding_at(program, place, RULE, message)
+    for call in _compiled_methods(program):
+        yield finding_at(program, call, RULE, message)
+
+
+def _compiled_methods(program: Program) -> Iterator[ast.Call]:
+    """`torch.compile(scaler.step)`"""
+    for scope in program.module.scopes.values():
+        for call in scope.calls:
+            given = call.args[0] if call.args else None
+            if (
+                isinstance(given, ast.Attribute)
+                and program.canonical(call.func) == "torch.compile"
+                and given.attr in SCALER_METHODS
+                and program.events.is_scaler(given.value, scope)
+            ):
+                yield call
 
 
 def _compiled(program: Program) -> Iterator[tuple[ast.expr, Function]]:

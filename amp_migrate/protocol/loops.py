@@ -23,6 +23,20 @@ _HOPS = 2
 _COUNTED = {"range", "enumerate", "tqdm", "len", "iter"}
 
 
+def _gone_through(loop: ast.For | ast.AsyncFor, name: ast.AST) -> ast.expr:
+    """What a name of the target takes its values from: `optimizers` for `optimizer` of
+    `for optimizer, schedule in zip(optimizers, schedules)`.
+    """
+    call, target = loop.iter, loop.target
+    if not isinstance(call, ast.Call) or not isinstance(target, ast.Tuple):
+        return call
+    places = [at for at, one in enumerate(target.elts) if one is name]
+    given = {"zip": call.args, "enumerate": [call, *call.args[:1]]}
+    parts = given.get(last(call.func), [])
+    is_one = len(places) == 1 and places[0] < len(parts)
+    return parts[places[0]] if is_one else call
+
+
 class Loops:
     """Runs loops, each once for every set of paths that leads to it."""
 
@@ -189,8 +203,10 @@ class Loops:
                 counted and not isinstance(loop.target, ast.Tuple)
             )
             shared = shared or self._is_index(node, loop, frame)
-            listed = identity(loop.iter, frame, path) or ast.unparse(loop.iter)
-            text = f"{listed}[{turn}]" + ("" if single else f":{own}")
+            whole = _gone_through(loop, node)
+            alone = single or whole is not loop.iter
+            listed = identity(whole, frame, path) or ast.unparse(whole)
+            text = f"{listed}[{turn}]" + ("" if alone else f":{own}")
             path.assign(own, Val(text=text) if shared else NOTHING)
         return path
 
