@@ -129,14 +129,9 @@ def canonical(
         while isinstance(
             inner, (ast.Name, ast.Attribute, ast.Subscript)
         ):  # `args.x` changes with `args`
-            mentions |= {
-                n
-                for n in (
-                    identity(inner, frame, path),
-                    place(inner, frame, path),
-                )
-                if n is not None
-            }
+            # What stands for something else may stand for another thing later.
+            own = identity(inner, frame, path) or place(inner, frame, path)
+            mentions |= {own} if own is not None else set()
             inner = getattr(inner, "value", None)  # type: ignore[assignment]
         if isinstance(expr, ast.Subscript):
             canonical(expr.slice, frame, path, mentions)
