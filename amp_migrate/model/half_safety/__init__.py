@@ -133,5 +133,6 @@ def hazards(
                     yield from layer_constants.hazards(asked, node, scope)
         elif isinstance(node, ast.BinOp):
             yield from products.of_operator(asked, node, scope)
+            yield from kernels.of_imaginary(asked, node, scope)
         elif isinstance(node, ast.Assign):
             yield from writes.by_index(asked, node, scope)

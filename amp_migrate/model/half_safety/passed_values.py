@@ -9,12 +9,13 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait
-from amp_migrate.torch_facts.ops.roles import CASTS, LENGTHS, TOTALS
+from amp_migrate.torch_facts.ops.roles import AVERAGES, CASTS, LENGTHS, TOTALS
 
 _KEPT = (
     frozenset("abs neg mean pow square".split())
     | {one.name for one in ops.shapes.ROWS if one.result in ("same", "tuple")}
     | {row.name for row in ops.writes.ROWS if row.strict is not None}
+    | {*AVERAGES}
 )
 _COPIES = ("list", "tuple", "reversed")
 _FOLDS = {"sum": 0, "max": 0, "min": 0, "functools.reduce": 1}

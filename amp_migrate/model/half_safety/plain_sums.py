@@ -17,7 +17,12 @@ from amp_migrate.model.half_safety.second_moments import (
 from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
-from amp_migrate.torch_facts.ops.roles import ADDS_AT, ONES, SUMS_IN_HALF
+from amp_migrate.torch_facts.ops.roles import (
+    ADDS_AT,
+    COVARIANCES,
+    ONES,
+    SUMS_IN_HALF,
+)
 
 _DEEP = 6
 
@@ -66,11 +71,13 @@ def totals(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
 
 
 def _summed(asked: Asked, node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """What an `einsum` without a product of matrices adds up."""
-    if not isinstance(node, ast.Call) or not node.args:
+    """What an `einsum` without a product of matrices adds up, and a covariance."""
+    if not isinstance(node, ast.Call):
         return []
     found = spelled(asked.inference, node, scope)
-    if found is None or found.op.name != "einsum":
+    if found is not None and found.op.name in COVARIANCES:
+        return operands(found, node)
+    if found is None or found.op.name != "einsum" or not node.args:
         return []
     return operands(found, node) if only_sums(node) else []
 

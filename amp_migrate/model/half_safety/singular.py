@@ -97,8 +97,11 @@ def singular(
 def _of_power(
     base: ast.expr, exponent: ast.expr, scope: Scope
 ) -> Iterator[tuple[ast.expr, Demand]]:
-    """`x ** -1`, which divides, and `x ** 0.5`, a root."""
+    """`x ** -1`, which divides, and `x ** 0.5` and `x ** (1 / self.p)`, which are roots."""
     power = number(exponent, scope)
+    if power is None and isinstance(exponent, ast.BinOp):
+        is_part = isinstance(exponent.op, ast.Div)
+        power = 0.5 if is_part and number(exponent.left, scope) == 1 else None
     if power is not None and power < 1 and power != 0:
         trait = Trait.DIVIDES if power < 0 else Trait.SQRT
         yield base, Demand(trait, False, ())

@@ -197,6 +197,13 @@ def origin_of(facts: Iterable[Fact]) -> Origin:
     return max(found) if found and all(found) else Origin.NETWORK
 
 
+def of_constant(value: object) -> Fact:
+    """What is written in the program: `1j` makes complex what it is multiplied with."""
+    if isinstance(value, complex):
+        return COMPLEX
+    return NUMBER if isinstance(value, (bool, int, float)) else OTHER
+
+
 def widest(facts: Iterable[Fact]) -> Fact:
     """What is no longer half where one of several is float32, whatever their shapes."""
     found = list(facts)

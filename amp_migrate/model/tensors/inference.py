@@ -34,6 +34,7 @@ from amp_migrate.model.tensors.fact import (
     Fact,
     beside,
     join,
+    of_constant,
     promoted,
 )
 from amp_migrate.model.tensors.fields import attribute
@@ -257,9 +258,7 @@ class Inference:
 
     def _plain(self, expr: ast.expr, scope: Scope) -> Fact:
         if isinstance(expr, ast.Constant):
-            return (
-                NUMBER if isinstance(expr.value, (bool, int, float)) else OTHER
-            )
+            return of_constant(expr.value)
         if isinstance(expr, (ast.Tuple, ast.List)):
             return self.display(expr.elts, scope)
         if isinstance(expr, (ast.ListComp, ast.GeneratorExp)):

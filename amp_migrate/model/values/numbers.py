@@ -114,6 +114,29 @@ def _bound(program: Program, binding: Binding, deep: int) -> Iterator[float]:
         if value is not None and value in program.module.parents:
             where = program.module.scope_of(value)
             yield from numbers(program, value, where, deep)
+    elif binding.value is not None and binding.how == "for":
+        for one in islice(_turns(program, binding), _MOST):
+            yield from numbers(program, one, program.module.scope_of(one), deep)
+
+
+def _turns(program: Program, binding: Binding) -> Iterator[ast.expr]:
+    """`8` and `16` of `for stride in (8, 16)`, also beside others: `zip(maps, (8, 16))`."""
+    through, index = binding.value, binding.index
+    while isinstance(through, ast.Call) and index is not None:
+        named = dotted_name(through.func)
+        if named == "enumerate" and index == 1 and through.args:
+            through, index = through.args[0], None
+        elif named == "zip" and 0 <= index < len(through.args):
+            through, index = through.args[index], None
+        else:
+            return
+    for shown in _displays(program, through) if through is not None else ():
+        if isinstance(shown, (ast.List, ast.Tuple)):
+            yield from (
+                part
+                for one in shown.elts
+                if (part := _part(one, index)) is not None
+            )
 
 
 def _part(value: ast.expr, index: int | None) -> ast.expr | None:

@@ -40,6 +40,14 @@ SUMS_IN_HALF = {
     "nn.functional.avg_pool3d": "divisor_override",
 }
 """Sums that autocast leaves in half, those of an average only where that argument is given."""
+COVARIANCES = ("cov", "corrcoef")
+"""Sums of products over all observations, which are divided by their number at last."""
+AVERAGES = tuple(
+    f"nn.functional.{kind}avg_pool{d}d"
+    for kind in ("", "adaptive_")
+    for d in (1, 2, 3)
+)
+"""Means of neighbouring values, or of all."""
 ONES = ("ones", "ones_like", "new_ones")
 """Tensors that are one throughout: a product with them adds up."""
 WAVES = ("sin", "cos")
