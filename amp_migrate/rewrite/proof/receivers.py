@@ -25,6 +25,7 @@ from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.filled_lists import given_to_list
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
+from amp_migrate.rewrite.proof.module_outputs import is_output, takes_no_several
 from amp_migrate.rewrite.proof.nested_targets import outer_places
 from amp_migrate.rewrite.proof.plain_parts import is_text_or_list, slice_begin
 from amp_migrate.rewrite.proof.tensor_methods import only_tensors_take, swaps
@@ -57,41 +58,10 @@ class Receivers:
             return True
         if is_there(self.program, cast, scope):
             return True
-        return self._is_computed_with(cast) and self._is_output(value, scope)
-
-    def _is_computed_with(self, cast: ast.Call) -> bool:
-        """`x.float().sum()`, `y.to(x.float())`: no list, tuple or dict will do."""
-        asked = self.program.module.parents.get(cast)
-        if isinstance(asked, ast.Call) and asked.args == [cast]:
-            method = asked.func
-            return isinstance(method, ast.Attribute) and method.attr == "to"
-        if (
-            not isinstance(asked, ast.Attribute)
-            or ops.method(asked.attr) is None
-        ):
-            return False
-        return not any(
-            hasattr(one, asked.attr) for one in (list, tuple, dict, str)
+        program = self.program
+        return takes_no_several(program, cast) and is_output(
+            program, value, scope
         )
-
-    def _is_output(self, expr: ast.expr, scope: Scope) -> bool:
-        """What a module gives in each case: a tensor, or several."""
-        values, module = self.program.values, self.program.module
-        if isinstance(expr, ast.Call):
-            is_module = values.kind(expr.func, scope) in _MODULES
-            return is_module or self.program.effects.is_forward(expr, scope)
-        dotted = dotted_name(expr)
-        bindings = (
-            self.program.reaching.at(expr, dotted).bindings
-            if dotted is not None
-            else ()
-        )
-        given = [
-            one.value for one in bindings if isinstance(one.value, ast.Call)
-        ]
-        if not given or len(given) < len(bindings):
-            return False
-        return all(self._is_output(one, module.scope_of(one)) for one in given)
 
     def made(self, expr: ast.expr, scope: Scope, deep: int) -> bool:
         """Whether what gives a value gives a tensor; a value that a loop makes of itself is what
@@ -325,8 +295,8 @@ class Receivers:
             return all(self.made(one, home, deep) for one, home in given)
         if isinstance(expr, ast.Attribute) and expr.attr in TENSOR_ATTRIBUTES:
             # Of what a module gives, only a tensor has them.
-            return self.made(expr.value, scope, deep) or self._is_output(
-                expr.value, scope
+            return self.made(expr.value, scope, deep) or is_output(
+                self.program, expr.value, scope
             )
         return False
 
