@@ -181,12 +181,26 @@ class DeviceQuestions:
         said = self._asked_here(moves, here) if common else {}
         text = tuple(said[one] for one in common if one in said)
         text = text if len(text) == len(common) else ()
-        for name in self._ways_to_ask(text, here) if text else ():
-            parts = [ast.parse(one, mode="eval").body for one in name]
-            if all(map(is_condition, parts)):
-                whole = " and ".join(reversed(name))
-                if here.can_read(whole):
-                    yield whole
+        asking = dict(self._askings(moves, here))
+        for names in self._ways_to_ask(text, here) if text else ():
+            plain = [one for one in names if one not in asking]
+            parts = [ast.parse(one, mode="eval").body for one in plain]
+            if parts and all(map(is_condition, parts)):
+                if here.can_read(" and ".join(plain)):
+                    all_of = (asking.get(one, one) for one in reversed(names))
+                    yield " and ".join(all_of)
+
+    def _askings(
+        self, moves: list[Move], here: ReadingPlace
+    ) -> Iterator[tuple[str, str]]:
+        """`torch.cuda.is_available()`, which can be asked anywhere, as it is written and here."""
+        torch = self.spellings.of(here.scope).torch
+        for test in (one for move in moves for one in move.tests):
+            if isinstance(test, ast.Call) and not test.args:
+                name = self.program.canonical(test.func)
+                if name in HAS_ACCELERATOR:
+                    rest = name.removeprefix("torch.")
+                    yield self._text(test), f"{torch}.{rest}()"
 
     def leading(self, moves: list[Move]) -> list[Move]:
         """The moves without those that only follow another one: they stand under all of its
