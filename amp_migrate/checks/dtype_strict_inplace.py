@@ -13,7 +13,7 @@ from amp_migrate.model.autocast.first_rounds import (
     is_float,
     is_half,
 )
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.writes import is_by_tensor, written
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, shallow

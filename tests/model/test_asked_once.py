@@ -15,7 +15,8 @@ from amp_migrate.model.classes import classes_by_text, construction_sites
 from amp_migrate.model.classes.factories import _decorated
 from amp_migrate.model.files import neighbours
 from amp_migrate.model.files.neighbours import Neighbours
-from amp_migrate.model.half_safety import Asked, products
+from amp_migrate.model.half_safety import products
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS
 from amp_migrate.model.tensors import spelling

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 
 from amp_migrate.model.devices.expressions import Devices
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program

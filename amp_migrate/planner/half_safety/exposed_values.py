@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.targets import makers
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.uses import viewed
 from amp_migrate.model.program import Program

@@ -10,7 +10,7 @@ import ast
 import sys
 
 from amp_migrate.model.calls.targets import makers
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.origins import values_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program

@@ -4,7 +4,8 @@ their forward gave.
 
 from __future__ import annotations
 
-from amp_migrate.model.half_safety import Asked, hazards
+from amp_migrate.model.half_safety.all_hazards import hazards
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.inference import Inference

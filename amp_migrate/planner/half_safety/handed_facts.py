@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import argument, rest_arguments
 from amp_migrate.model.forwards.unknown_models import methods_abroad
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Scope
 from amp_migrate.model.tensors.fact import DType, Fact, join

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.half_safety import hazards as find_hazards
+from amp_migrate.model.half_safety.all_hazards import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.planner.half_safety.float_operands import meets_float

@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.model.half_safety import Asked
 from amp_migrate.model.half_safety.encoded_places import turned_places
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.moved_places import made_of
 from amp_migrate.model.half_safety.products import product_factors
 from amp_migrate.model.program import Program

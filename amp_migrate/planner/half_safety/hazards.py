@@ -13,14 +13,9 @@ from functools import partial
 from amp_migrate.model.autocast.precision import says_float
 from amp_migrate.model.budget import BudgetEndedError
 from amp_migrate.model.calls.arguments import argument
-from amp_migrate.model.half_safety import (
-    Asked,
-    Hazard,
-    apart,
-    demands,
-    hazards,
-    overflow,
-)
+from amp_migrate.model.half_safety import demands, overflow
+from amp_migrate.model.half_safety.all_hazards import apart, hazards
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.weak_places import Search
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope

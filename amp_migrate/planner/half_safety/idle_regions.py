@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.syntax.module import Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import operands, spelled

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterator
 
 from amp_migrate.config import Settings
-from amp_migrate.model.half_safety import apart
-from amp_migrate.model.half_safety import hazards as find_hazards
+from amp_migrate.model.half_safety.all_hazards import apart
+from amp_migrate.model.half_safety.all_hazards import hazards as find_hazards
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.inference import Inference

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.calls.targets import kept_functions
-from amp_migrate.model.half_safety import Asked, Hazard
 from amp_migrate.model.half_safety.code_run import Foreign, code_run
+from amp_migrate.model.half_safety.hazard import Asked, Hazard
 from amp_migrate.model.half_safety.singular import (
     demanded,
     parameters_behind,

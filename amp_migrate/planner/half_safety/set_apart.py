@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.half_safety import Hazard
+from amp_migrate.model.half_safety.hazard import Hazard
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.planner.half_safety.islands import (
     is_island,

@@ -8,7 +8,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.array_dtypes import converts_exactly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.written_tensors import homes, writer_of
 from amp_migrate.planner.refusal import Refusal
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from amp_migrate.model.half_safety import Asked
+from amp_migrate.model.half_safety.hazard import Asked
 from amp_migrate.model.half_safety.written_tensors import homes, writer_of
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import nodes_in
