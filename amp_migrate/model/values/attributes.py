@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.classes.ancestry import ancestry
 from amp_migrate.model.naming.names import dotted_name
-from amp_migrate.model.syntax.module import FUNCTIONS
+from amp_migrate.model.syntax.module import FUNCTIONS, Function, Module
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
+
+
+_NO_SCALERS = ("torch.nn.", "torch.optim.", "torch.Tensor")
+"""What classes of torch are called that are none of scalers."""
 
 
 class Attributes:
@@ -37,8 +41,8 @@ class Attributes:
         """
         lineage = self.program.graph.lineage(cls)
         if any(
-            _sets_its_way(one)
-            for _, one in ancestry(self.program.reaching, cls)
+            _sets_its_way(home.module, one)
+            for home, one in ancestry(self.program.reaching, cls)
         ):
             return False
         if any(_is_frozen(one) for one in lineage):
@@ -86,7 +90,7 @@ class Attributes:
         return found
 
 
-def _sets_its_way(cls: ast.ClassDef) -> bool:
+def _sets_its_way(module: Module, cls: ast.ClassDef) -> bool:
     """Whether a class has a `__setattr__` that does not set whatever it is asked to."""
     own = [
         n
@@ -96,7 +100,9 @@ def _sets_its_way(cls: ast.ClassDef) -> bool:
     named = [
         n for n in cls.body if isinstance(n, ast.Assign) and _names_setattr(n)
     ]
-    return bool(named) or not all(_always_sets(method) for method in own)
+    return bool(named) or not all(
+        _always_sets(module, method) for method in own
+    )
 
 
 def _names_setattr(statement: ast.Assign) -> bool:
@@ -106,18 +112,39 @@ def _names_setattr(statement: ast.Assign) -> bool:
     )
 
 
-def _always_sets(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """`super().__setattr__(name, value)` under no condition, where nothing raises."""
+def _always_sets(module: Module, method: Function) -> bool:
+    """`super().__setattr__(name, value)` under no condition that a scaler does not meet, where
+    nothing raises.
+    """
     if any(
         isinstance(one, (ast.Raise, ast.Assert, ast.Return))
         for one in ast.walk(method)
     ):
         return False
-    calls = [one.value for one in method.body if isinstance(one, ast.Expr)]
-    funcs = [one.func for one in calls if isinstance(one, ast.Call)]
-    return any(
-        isinstance(func, ast.Attribute) and func.attr == "__setattr__"
-        for func in funcs
+    return any(_sets(module, method, one) for one in method.body)
+
+
+def _sets(module: Module, method: Function, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If) and _asks_otherwise(
+        module, method, statement.test
+    ):
+        return any(_sets(module, method, one) for one in statement.orelse)
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "__setattr__"
+
+
+def _asks_otherwise(module: Module, method: Function, test: ast.expr) -> bool:
+    """`isinstance(value, nn.Module)`, which no scaler is."""
+    if not isinstance(test, ast.Call) or len(test.args) != 2:
+        return False
+    value, cls = test.args
+    given = [one.arg for one in method.args.args]
+    names = [test.func, value]
+    asked = [one.id for one in names if isinstance(one, ast.Name)]
+    kinds = cls.elts if isinstance(cls, ast.Tuple) else [cls]
+    return asked == ["isinstance", *given[2:3]] and all(
+        (module.canonical(one) or "").startswith(_NO_SCALERS) for one in kinds
     )
 
 

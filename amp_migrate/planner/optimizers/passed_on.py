@@ -94,8 +94,9 @@ def own_method(
         return None
     if not program.effects.is_optimizer(func.value, scope):
         return None
-    is_text = hasattr(str, func.attr)  # `args.optim.lower()` is of a string
-    if is_text and not program.values.of(func.value, scope):
+    # `args.optim.lower()` is of a string, `opts.get("clip")` of settings.
+    is_builtin = any(hasattr(one, func.attr) for one in (str, dict, list))
+    if is_builtin and not program.values.of(func.value, scope):
         return None
     if functions_run(program, call, scope) or program.effects.reads_gradients(
         call
