@@ -110,22 +110,27 @@ def hazards(
         yield from tested_dtypes.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
         yield from row_differences.hazards(asked, node, scope)
-        if isinstance(node, ast.Call):
-            found = spelled(asked.inference, node, scope)
-            if found is not None:
-                yield from positions.casts(asked, node, found, scope)
-                if asked.float16:
-                    yield from quadrants.hazards(asked, node, found, scope)
-                yield from kernels.hazards(asked, node, found, scope)
-                yield from writes.of_call(asked, node, found, scope)
-                yield from products.of_call(asked, node, found, scope)
-            else:
-                yield from products.of_layer(asked, node, scope)
-                yield from writes.of_layer(asked, node, scope)
-                if asked.float16:
-                    yield from layer_constants.hazards(asked, node, scope)
-        elif isinstance(node, ast.BinOp):
-            yield from products.of_operator(asked, node, scope)
-            yield from kernels.of_imaginary(asked, node, scope)
-        elif isinstance(node, ast.Assign):
-            yield from writes.by_index(asked, node, scope)
+        yield from _of_kind(asked, node, scope)
+
+
+def _of_kind(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """What is asked of calls, of operators and of assignments."""
+    if isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        if found is not None:
+            yield from positions.casts(asked, node, found, scope)
+            if asked.float16:
+                yield from quadrants.hazards(asked, node, found, scope)
+            yield from kernels.hazards(asked, node, found, scope)
+            yield from writes.of_call(asked, node, found, scope)
+            yield from products.of_call(asked, node, found, scope)
+        else:
+            yield from products.of_layer(asked, node, scope)
+            yield from writes.of_layer(asked, node, scope)
+            if asked.float16:
+                yield from layer_constants.hazards(asked, node, scope)
+    elif isinstance(node, ast.BinOp):
+        yield from products.of_operator(asked, node, scope)
+        yield from kernels.of_imaginary(asked, node, scope)
+    elif isinstance(node, ast.Assign):
+        yield from writes.by_index(asked, node, scope)
