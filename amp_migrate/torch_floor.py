@@ -5,6 +5,7 @@ requirements, environments.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +91,7 @@ def _in(folder: Path) -> tuple[int, int] | None:
 
 def _files(folder: Path) -> Iterator[Path]:
     try:
-        names = sorted(entry.name for entry in folder.iterdir())
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - no path for each
     except OSError:
         return
     yield from (folder / name for name in names if _FILES.match(name))
@@ -102,9 +103,9 @@ def _listed(folder: Path) -> Iterator[str]:
     """Texts of other names, all lines of which pip installs: `pip install -r environment.txt`."""
     try:
         texts = [
-            entry
-            for entry in folder.iterdir()
-            if entry.suffix == ".txt" and not _FILES.match(entry.name)
+            folder / name
+            for name in os.listdir(folder)  # noqa: PTH208
+            if name[1:].endswith(".txt") and not _FILES.match(name)
         ]
         files = [
             entry for entry in sorted(texts) if entry.stat().st_size <= _LONGEST

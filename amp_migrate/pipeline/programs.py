@@ -232,6 +232,7 @@ def _grown(
         if turn == _ROUNDS or len(grown) + len(more) > MOST_FILES:
             break
         grown |= more
+        _forget()  # a larger program asks nothing of the models of smaller ones
         steps = for_program(_texts(grown)) - spent
         with at_most(steps) as budget:
             before = budget.left
@@ -370,13 +371,8 @@ def _placed(text: ProgramText, outcome: FileOutcome) -> Rewritten:
 
 
 def _lost(texts: Mapping[str, ProgramText], first: Rewritten) -> _Round:
-    reals = list(texts)
-    return _Round(
-        {
-            reals[0]: first,
-            **{real: _unchanged(texts[real].path) for real in reals[1:]},
-        }
-    )
+    others = {real: _unchanged(text.path) for real, text in texts.items()}
+    return _Round({**others, next(iter(texts)): first})
 
 
 def _better(alone: _Round, joint: _Round, asked: int) -> _Round:

@@ -49,7 +49,7 @@ def _in_renamed(
     program runs.
     """
     for folder in _starts(os.path.join(os.getcwd(), path), 0):  # noqa: PTH109, PTH118
-        called = Path(folder).name
+        called = os.path.basename(folder)  # noqa: PTH119 - for each name
         if called == parts[0] or parts[0] not in called:
             continue  # spares the words of most
         if parts[0] not in _words(called):

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amp_migrate.model.naming.names import Imports, dotted_name, imports_of
 from amp_migrate.model.naming.scopes import (
@@ -45,6 +45,7 @@ __all__ = [
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NESTED = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 _SCOPED = (*_NESTED, ast.Module)
+_NOT_YET: Any = object()
 
 
 _MODULES = ("torch.cuda.amp", "torch.amp", "torch.cpu.amp")
@@ -136,9 +137,10 @@ class Module:
 
     def canonical(self, expr: ast.expr) -> str | None:
         """The library name behind an expression of this module, remembered."""
-        if expr not in self._canonical:
-            self._canonical[expr] = self.named(expr)
-        return self._canonical[expr]
+        found: str | None = self._canonical.get(expr, _NOT_YET)
+        if found is _NOT_YET:
+            found = self._canonical[expr] = self.named(expr)
+        return found
 
     def named(self, expr: ast.expr) -> str | None:
         """The same, by the imports of this file and the names that it gives to modules of them."""

@@ -73,6 +73,18 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise WriteError(f"not a template: {text!r}") from error
 
 
+_FILLED = frozenset(
+    (
+        cst.Name,
+        cst.IndentedBlock,
+        cst.EmptyLine,
+        cst.Newline,
+        cst.SimpleStatementLine,
+    )
+)
+"""What changes in a template: most nodes are whitespace."""
+
+
 class _Filler(Transformer):
     def __init__(
         self, template: Template, part: Part, unit: str, newline: str | None
@@ -90,6 +102,8 @@ class _Filler(Transformer):
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: Any) -> Any:
         self.ancestors.pop()
+        if type(original_node) not in _FILLED:
+            return updated_node
         match original_node:
             case cst.Name():
                 found = self.part_of(original_node)
