@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from amp_migrate.model.conditions.presence import asks_for_it
 from amp_migrate.model.dataflow.earlier_statements import is_lasting
 from amp_migrate.model.devices.forms import (
     NAMED,
@@ -15,6 +16,8 @@ from amp_migrate.model.devices.forms import (
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.opposites import conjuncts
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
 from amp_migrate.planner.devices.moves import DeviceUse, Move
 from amp_migrate.planner.devices.sure_moves import is_demanded
@@ -172,6 +175,8 @@ class DeviceQuestions:
 
     def flags(self, moves: list[Move], here: ReadingPlace) -> Iterator[str]:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
+        if not all(self._is_told_by_tests(move) for move in moves):
+            return
         common = self._common(
             [
                 tuple(question(self.program, one) for one in move.tests)
@@ -201,6 +206,31 @@ class DeviceQuestions:
                 if name in HAS_ACCELERATOR:
                     rest = name.removeprefix("torch.")
                     yield self._text(test), f"{torch}.{rest}()"
+
+    def _is_told_by_tests(self, move: Move) -> bool:
+        """Whether the conditions of a move tell where it leads: not those that ask whether there is
+        a device, nor, where it may be the CPU, others than those that it was chosen by.
+        """
+        text = dotted_name(move.device) if move.device is not None else None
+        if text is None or move.device is None:
+            return True
+        if any(asks_for_it(one, text) for one in move.tests):
+            return False
+        if not move.value.closed or not may_be_cpu(move.value):
+            return True
+        asked = {question(self.program, one) for one in move.tests}
+        return any(text in _named(one) for one in move.tests) or any(
+            question(self.program, one) in asked
+            for one in self._chosen_by(move.device, text)
+        )
+
+    def _chosen_by(self, device: ast.expr, text: str) -> Iterator[ast.expr]:
+        """The conditions by which a device came about."""
+        for one in self.program.reaching.at(device, text).bindings:
+            yield from self.use.tests_of(one.statement)
+            for node in nodes_in(one.value) if one.value is not None else ():
+                if isinstance(node, ast.IfExp):
+                    yield from conjuncts(node.test)
 
     def leading(self, moves: list[Move]) -> list[Move]:
         """The moves without those that only follow another one: they stand under all of its
@@ -327,6 +357,11 @@ def _is_index(value: DeviceValue) -> bool:
     return bool(value.form & Form.INDEX) and not value.form & (
         Form.DEVICE | Form.STRING
     )
+
+
+def _named(test: ast.expr) -> set[str | None]:
+    """The names that a condition asks about."""
+    return {dotted_name(n) for n in nodes_in(test) if isinstance(n, NAMES)}
 
 
 def decides(move: Move, moves: list[Move], scope: Scope) -> bool:
