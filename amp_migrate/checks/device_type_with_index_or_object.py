@@ -75,8 +75,10 @@ def _judge(
     parts = _parts_given(program, given, scope)
     if parts and all(_is_string(one) for one in parts):
         return _STRING, _type_of(program, given)
-    if program.values.kind(given, scope) is Kind.DEVICE and not isinstance(
-        given, ast.IfExp
+    if (
+        program.values.kind(given, scope) is Kind.DEVICE
+        and not isinstance(given, ast.IfExp)
+        and not _compared_as_string(given, scope)
     ):
         return _OBJECT, (ReplaceExpression(span, Template("$0.type", (span,))),)
     return None
@@ -97,6 +99,28 @@ def _may_keep_index(program: Program, given: ast.expr, scope: Scope) -> bool:
         isinstance(node, ast.expr) and dotted_name(node) == name
         for one in values
         for node in shallow(one)
+    )
+
+
+def _compared_as_string(given: ast.expr, scope: Scope) -> bool:
+    """Whether a parameter is compared with a string like `"cpu"` in its function, which a device
+    never equals: the annotation says `torch.device`, and the callers pass a type.
+    """
+    owner = scope.lookup(given.id) if isinstance(given, ast.Name) else None
+    return (
+        isinstance(given, ast.Name)
+        and owner is not None
+        and any(one.arg == given.id for one in owner.parameters())
+        and any(
+            isinstance(node, ast.Compare)
+            and isinstance(node.left, ast.Name)
+            and node.left.id == given.id
+            and all(
+                isinstance(one, ast.Constant) and isinstance(one.value, str)
+                for one in node.comparators
+            )
+            for node in ast.walk(owner.node)
+        )
     )
 
 
