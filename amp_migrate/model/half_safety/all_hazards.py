@@ -98,8 +98,7 @@ def hazards(
         if asked.float16:
             yield from root_squares.hazards(asked, node, scope)
         yield from long_sums.hazards(asked, node, scope)
-        yield from plain_sums.counts(asked, node, scope)
-        yield from plain_sums.totals(asked, node, scope)
+        yield from plain_sums.in_half(asked, node, scope)
         yield from singular.hazards(asked, node, scope)
         if asked.float16:
             yield from constants.hazards(asked, node, scope)
@@ -131,6 +130,5 @@ def _of_kind(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
                 yield from layer_constants.hazards(asked, node, scope)
     elif isinstance(node, ast.BinOp):
         yield from products.of_operator(asked, node, scope)
-        yield from kernels.of_imaginary(asked, node, scope)
     elif isinstance(node, ast.Assign):
         yield from writes.by_index(asked, node, scope)

@@ -44,19 +44,6 @@ def hazards(
         yield Hazard(_RULE, call, tuple(casts), message, certain)
 
 
-def of_imaginary(
-    asked: Asked, node: ast.BinOp, scope: Scope
-) -> Iterator[Hazard]:
-    """`1j * sine`, which is a complex number of half precision where `sine` is half."""
-    for number, other in ((node.left, node.right), (node.right, node.left)):
-        is_complex = isinstance(number, ast.Constant) and isinstance(
-            number.value, complex
-        )
-        if is_complex and asked.fact(other, scope).seen_half:
-            message = "complex numbers of half precision have few operators"
-            yield Hazard(_RULE, node, (other,), message)
-
-
 def apart(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """Operators that break wherever autocast is on: it is switched off for them, and they get
     float32.

@@ -17,6 +17,7 @@ from amp_migrate.model.half_safety.second_moments import (
 from amp_migrate.model.half_safety.writes import written
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.spelling import operands, spelled
+from amp_migrate.torch_facts.ops import Spelling
 from amp_migrate.torch_facts.ops.roles import (
     ADDS_AT,
     COVARIANCES,
@@ -37,16 +38,22 @@ def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         yield from kept_apart(asked, node, given, scope, what)
 
 
-def counts(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+def in_half(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+    """What adds up half values in half precision, and autocast does not know."""
+    if isinstance(node, ast.Call):
+        found = spelled(asked.inference, node, scope)
+        if found is not None:
+            yield from _counts(asked, node, found, scope)
+            yield from _totals(asked, node, found, scope)
+
+
+def _counts(
+    asked: Asked, node: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`count.index_add_(0, index, ones)`: in half precision a count stands still at 2048, where one
     more is less than half a step.
     """
-    if not isinstance(node, ast.Call):
-        return
-    found = spelled(asked.inference, node, scope)
-    if found is None or found.op.name not in ADDS_AT:
-        return
-    pair = written(node, found)
+    pair = written(node, found) if found.op.name in ADDS_AT else None
     if pair is None or not asked.fact(pair[1], scope).seen_half:
         return
     if _is_of_ones(asked, pair[1], scope, whole=False):
@@ -54,13 +61,12 @@ def counts(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
         yield Hazard("loses-precision", node, (pair[1],), message)
 
 
-def totals(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
+def _totals(
+    asked: Asked, node: ast.Call, found: Spelling, scope: Scope
+) -> Iterator[Hazard]:
     """`torch.nansum(errors)`, `F.avg_pool2d(x, 9, divisor_override=1)`"""
-    if not isinstance(node, ast.Call):
-        return
-    found = spelled(asked.inference, node, scope)
-    needed = SUMS_IN_HALF.get(found.op.name) if found is not None else None
-    if found is None or needed is None:
+    needed = SUMS_IN_HALF.get(found.op.name)
+    if needed is None:
         return
     if needed and needed not in {one.arg for one in node.keywords}:
         return

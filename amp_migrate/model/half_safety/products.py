@@ -69,9 +69,22 @@ def _of_sparse(node: ast.AST, casts: tuple[ast.expr, ...] = ()) -> Hazard:
 def of_operator(
     asked: Asked, node: ast.BinOp, scope: Scope
 ) -> Iterator[Hazard]:
-    """`adjacency @ x`."""
+    """`adjacency @ x`, `1j * x`."""
     if isinstance(node.op, ast.MatMult):
         yield from _product(asked, node, [node.left, node.right], scope)
+    elif isinstance(node.op, ast.Mult):
+        yield from _imaginary(asked, node, scope)
+
+
+def _imaginary(asked: Asked, node: ast.BinOp, scope: Scope) -> Iterator[Hazard]:
+    """`1j * sine`, which is a complex number of half precision where `sine` is half."""
+    for number, other in ((node.left, node.right), (node.right, node.left)):
+        is_complex = isinstance(number, ast.Constant) and isinstance(
+            number.value, complex
+        )
+        if is_complex and asked.fact(other, scope).seen_half:
+            message = "complex numbers of half precision have few operators"
+            yield Hazard("ops-without-half-kernel", node, (other,), message)
 
 
 def of_call(

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import LOOPS, Scope
-from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.model.syntax.queries import names_in
 
 _ENDS = EventKind.STEP | EventKind.ZERO_GRAD
 _LISTS = (ast.List, ast.Tuple, ast.ListComp)
@@ -52,8 +52,8 @@ class Turns:
         if not isinstance(loop, ast.For):
             return []
         reaching, found = self.program.reaching, []
-        for name in (n for n in nodes_in(loop.iter) if isinstance(n, ast.Name)):
-            for one in reaching.at(name, name.id).bindings:
+        for name in names_in(loop.iter):
+            for one in reaching.at(loop.iter, name).bindings:
                 made = one.statement
                 if isinstance(one.value, _LISTS) and isinstance(made, ast.stmt):
                     found += [made, *self._behind(one.value, made)]
