@@ -5,12 +5,14 @@ them.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.gradients.hooks import hook_of
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.torch_facts.gradients import SHAPES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -36,7 +38,9 @@ def kept_by_hook(
 
 
 def is_blind(program: Program, call: ast.Call, scope: Scope) -> bool:
-    """Whether a hook only sets something, of no gradient: a cache is empty from then on."""
+    """Whether a hook only sets something, of no gradient: a cache is empty from then on, what its
+    shape costs is counted.
+    """
     hook = hook_of(program, call.args[0], scope) if call.args else None
     if not isinstance(hook, FUNCTIONS):
         return False
@@ -44,14 +48,50 @@ def is_blind(program: Program, call: ast.Call, scope: Scope) -> bool:
     owner = home.self_name if home is not None else None
     given = {one.arg for one in nodes_in(hook.args) if isinstance(one, ast.arg)}
     nodes = [node for part in hook.body for node in nodes_in(part)]
-    read = {one.id for one in nodes if isinstance(one, ast.Name)}
+    parents = program.module.parents
+    read = [
+        one
+        for one in nodes
+        if isinstance(one, ast.Name) and one.id in given - {owner}
+    ]
     attributes = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    calls = [one for one in nodes if isinstance(one, ast.Call)]
     return (
-        all(isinstance(one, _SETS) or _is_text(one) for one in hook.body)
-        and not any(isinstance(one, ast.Call) for one in nodes)
-        and not read & (given - {owner})
+        all(map(_only_sets, hook.body))
+        and all(_is_appended(one) or _asks_size(one) for one in calls)
+        and all(_is_size(parents, one) for one in read)
         and not attributes & _OF_GRADIENTS
     )
+
+
+def _only_sets(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return all(map(_only_sets, (*statement.body, *statement.orelse)))
+    if isinstance(statement, ast.Expr) and isinstance(
+        statement.value, ast.Call
+    ):
+        return _is_appended(statement.value)
+    return isinstance(statement, _SETS) or _is_text(statement)
+
+
+def _is_appended(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _KEEPS
+
+
+def _asks_size(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in SHAPES
+
+
+def _is_size(parents: Mapping[ast.AST, ast.AST], name: ast.expr) -> bool:
+    """Whether nothing is asked of a name but its shape: `grad_output[0].shape[1]`, or whether it is
+    None.
+    """
+    node, above = name, parents.get(name)
+    while isinstance(above, ast.Subscript) and above.value is node:
+        node, above = above, parents.get(above)
+    if isinstance(above, ast.Compare):
+        return all(isinstance(one, (ast.Is, ast.IsNot)) for one in above.ops)
+    return isinstance(above, ast.Attribute) and above.attr in SHAPES
 
 
 def _is_text(statement: ast.stmt) -> bool:
