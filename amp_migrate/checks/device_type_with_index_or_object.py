@@ -13,6 +13,7 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.naming.uses import argument_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope, returned_at, shallow
+from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.model.values.literals import held_as
 from amp_migrate.rewrite.edits import Edit, ReplaceExpression, Template
@@ -119,7 +120,7 @@ def _compared_as_string(given: ast.expr, scope: Scope) -> bool:
                 isinstance(one, ast.Constant) and isinstance(one.value, str)
                 for one in node.comparators
             )
-            for node in ast.walk(owner.node)
+            for node in nodes_in(owner.node)
         )
     )
 
