@@ -41,6 +41,7 @@ from amp_migrate.planner.preconditions.unparsed_imports import (
     refuse_unparsed_imports,
 )
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
+from amp_migrate.planner.regions.given_back import goes_on
 from amp_migrate.planner.regions.joined_wraps import joined
 from amp_migrate.planner.regions.open_calls import (
     OpenCall,
@@ -166,6 +167,9 @@ class Planner:
                 self.program, plan.loop.backwards[0], regions, self.left
             )
             refusal = refusal or shared_step(self.program, plan.loop, self.left)
+            refusal = refusal or goes_on(
+                self.program, scope, plan.loop.backwards, regions
+            )
             if refusal is not None:
                 self.conflicts[_key(scope, plan.loop.backwards[0])] = refusal
         return bool(self.conflicts)
