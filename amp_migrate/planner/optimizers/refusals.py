@@ -227,6 +227,8 @@ def check_optimizers(
         value = program.values.of(call.func.value, scope)
         _refuse_closure(program, scope, call, value)
         _refuse_wrapper(program, scope, call, value)
+        if not value:
+            _refuse_holder(scope, call.func.value)
         if value.kind is Kind.FOREIGN_OPTIMIZER and not (
             asks_order and _is_marked(value)
         ):
@@ -295,6 +297,20 @@ def _refuse_wrapper(
             f"`{value.name or ast.unparse(call.func)}` has a step of its own and no "
             "param_groups for GradScaler",
         )
+
+
+def _refuse_holder(scope: Scope, optimizer: ast.expr) -> None:
+    """Refuse what nothing in sight makes, and of which `opt.optimizer.zero_grad()` is asked."""
+    held = f"{ast.unparse(optimizer)}."
+    for call in scope.calls:
+        inner, _, method = ast.unparse(call.func).rpartition(".")
+        if inner.startswith(held) and method in library_optimizers.METHODS:
+            raise Refusal(
+                "optimizer-wrapper",
+                call,
+                f"`{ast.unparse(optimizer)}` is no optimizer of torch, for it holds one: "
+                f"`{inner}.{method}`",
+            )
 
 
 def _refuse_closure(
