@@ -50,10 +50,16 @@ from amp_migrate.model.forwards.late_modules import (
     maker_of,
 )
 from amp_migrate.model.naming.names import dotted_name
+from amp_migrate.model.naming.one_of_several import classes_brought
 from amp_migrate.model.naming.variables import imported_variable
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import Function, Scope, is_abstract
-from amp_migrate.model.values.kinds import Kind, criterion_name, library_kind
+from amp_migrate.model.values.kinds import (
+    Kind,
+    Value,
+    criterion_name,
+    library_kind,
+)
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.torch_facts import layers
 
@@ -101,15 +107,14 @@ def methods_abroad(
             cls = asked_class(program, func.value, scope)
             yield from run_by(program, cls, of_base) if cls is not None else ()
             return
-        foreign = program.values.of(func.value, scope).foreign
-        if foreign is not None:
-            yield from (
-                (foreign[0], one) for one in _of_class(*foreign, func.attr)
-            )
-            inherited = method_of(*foreign, func.attr)
+        foreign = _foreign(program, program.values.of(func.value, scope))
+        for home, cls in foreign:
+            yield from ((home, one) for one in _of_class(home, cls, func.attr))
+            inherited = method_of(home, cls, func.attr)
             if inherited is not None:
                 yield inherited
-                yield from run_by(*foreign, inherited)
+                yield from run_by(home, cls, inherited)
+        if foreign:
             return
     method, kind = _asked(program, call, scope)
     if method is not None:
@@ -119,6 +124,14 @@ def methods_abroad(
             for one in fitting_anywhere(home, cls, method, call)
         )
         yield from dict.fromkeys(one for one in run if one[0] is not program)
+
+
+def _foreign(program: Program, value: Value) -> list[Class]:
+    """The classes of other files that an object may be of."""
+    brought = classes_brought(program, value) if value.mixed else ()
+    found = [one for one in brought if one[0] is not program]
+    first = [value.foreign] if value.foreign is not None else []
+    return list(dict.fromkeys([*first, *found]))
 
 
 def _of_class(

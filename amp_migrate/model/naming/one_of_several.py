@@ -5,6 +5,7 @@ branches of an `if`, or they are looked up in a module by a name that only the r
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.classes.looked_up import module_searched, name_searched
@@ -14,6 +15,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
 if TYPE_CHECKING:
     from amp_migrate.model.files.neighbours import Definition
     from amp_migrate.model.program import Program
+    from amp_migrate.model.values.kinds import Value
 
 
 def is_one_of_several(expr: ast.expr, scope: Scope) -> bool:
@@ -84,3 +86,17 @@ def _all_here(
             if isinstance(one.statement, (*FUNCTIONS, ast.ClassDef))
         ]
     return list(dict.fromkeys(found))
+
+
+def classes_brought(
+    program: Program, value: Value
+) -> Iterator[tuple[Program, ast.ClassDef]]:
+    """The classes that an object may be of which several import statements bring."""
+    made = value.origin
+    if not isinstance(made, ast.Call) or made not in program.module.parents:
+        return
+    scope = program.module.scope_of(made)
+    own = [(program, one) for one in all_here(program, made.func, scope)]
+    for home, one in (*own, *all_abroad(program, made.func, scope)):
+        if isinstance(one, ast.ClassDef):
+            yield home, one

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from amp_migrate.model.naming.one_of_several import all_abroad, all_here
+from amp_migrate.model.naming.one_of_several import classes_brought
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import UNKNOWN, DType, Fact, join
 from amp_migrate.model.tensors.other_files import of_model_elsewhere
@@ -54,16 +54,10 @@ def of_module(
 
 def classes(inference: Inference, value: Value) -> Iterator[Value]:
     """What else an object may be of whose class several import statements bring."""
-    program, made = inference.program, value.origin
-    if not isinstance(made, ast.Call) or made not in program.module.parents:
-        return
-    scope = program.module.scope_of(made)
-    own = [(program, one) for one in all_here(program, made.func, scope)]
-    for home, one in (*own, *all_abroad(program, made.func, scope)):
-        if isinstance(one, ast.ClassDef):
-            is_own = home is program
-            cls, foreign = (one, None) if is_own else (None, (home, one))
-            yield value._replace(cls=cls, foreign=foreign)
+    for home, one in classes_brought(inference.program, value):
+        is_own = home is inference.program
+        cls, foreign = (one, None) if is_own else (None, (home, one))
+        yield value._replace(cls=cls, foreign=foreign)
 
 
 def _of_class(
