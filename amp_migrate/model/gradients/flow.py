@@ -204,6 +204,8 @@ class _Search:
         )
         if dotted is not None and set_to_collect(self.program, dotted):
             return False
+        if isinstance(expr, ast.Attribute) and all(map(_is_none, bindings)):
+            return False  # what an heir, or somebody else, sets
         if not self._filled(expr, deep):
             return False
         return bool(bindings) and all(
@@ -229,6 +231,11 @@ class _Search:
         # What is added to a value says nothing of what it held before.
         plain = binding.how in ("assign", "walrus")
         return plain and self.cut(value, module.scope_of(value), deep)
+
+
+def _is_none(binding: Binding) -> bool:
+    value = binding.value
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def set_to_collect(program: Program, dotted: str) -> bool:
