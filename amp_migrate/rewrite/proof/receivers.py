@@ -19,12 +19,13 @@ from amp_migrate.model.syntax.module import Binding, Scope, returned
 from amp_migrate.model.tensors.buffers import registered
 from amp_migrate.model.tensors.fields import given_to_field
 from amp_migrate.model.tensors.iteration import drawn_from, rows_of
-from amp_migrate.model.tensors.parameters import arguments, spread_arguments
+from amp_migrate.model.tensors.parameters import spread_arguments
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
 from amp_migrate.rewrite.proof.filled_lists import given_to_list
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
+from amp_migrate.rewrite.proof.live_callers import passed
 from amp_migrate.rewrite.proof.module_outputs import is_output, takes_no_several
 from amp_migrate.rewrite.proof.nested_targets import outer_places
 from amp_migrate.rewrite.proof.plain_parts import is_text_or_list, slice_begin
@@ -208,10 +209,9 @@ class Receivers:
                 whole.elts[index], scope, deep
             )
         if not isinstance(whole, ast.Call):  # the rows of a tensor are tensors
-            is_tensor = self.made(whole, scope, deep - 1)
-            return is_tensor or self._part_of(whole, index, deep - 1)
-        op = self._operator(whole, scope, deep)
-        if op is not None:
+            is_one = self.made(whole, scope, deep - 1)
+            return is_one or self._part_of(whole, index, deep - 1)
+        if (op := self._operator(whole, scope, deep)) is not None:
             is_one = op.result in (*_SEVERAL, "either")
             return is_one and index not in op.nested
         results = list(self._results(whole, scope))
@@ -327,7 +327,7 @@ class Receivers:
         """Whether one binding gives a tensor; a parameter by what the callers pass."""
         value, module = binding.value, self.program.module
         if binding.how == "parameter":
-            given = arguments(self.program, binding)
+            given = passed(self.program, binding)
             spread = spread_arguments(self.program, binding)
             before = layers_before(self.program, binding)
             if before and not given and not spread:
