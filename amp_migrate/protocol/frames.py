@@ -13,7 +13,8 @@ from amp_migrate.protocol.paths import Path
 from amp_migrate.records import NamedTuple
 
 _AMP_WORD = pattern(
-    r"^(use|with|is|enable|do|should|has)?_?(native|torch|pytorch|cuda)?_?"
+    r"^(?!mp$)"  # that is multiprocessing as often
+    r"(use|with|is|enable|do|should|has)?_?(native|torch|pytorch|cuda)?_?"
     r"(amp|fp16|float16|half|half_precision|mixed_?precision|mp"
     r"|autocast|grad_?scal(er|ing)|loss_?scaler|scaler)"
     r"(_enabled|_training|_flag|_on|_precision|_mode)?$"
