@@ -53,10 +53,35 @@ def is_island(
             return False
         if inner in wanted or inner in made:
             continue
-        if is_lowered(asked, inner, scope):
+        if is_lowered(asked, inner, scope) and not _is_product(
+            asked, inner, scope
+        ):
             if not (layers_may and _gets_float32(asked, inner, scope)):
                 return False
     return True
+
+
+def _is_product(asked: Asked, node: ast.AST, scope: Scope) -> bool:
+    """`torch.mm(x, w)`, an operator that computes in float32 what it gets in float32."""
+    found = _lowering(asked, node, scope)
+    return found is not None and all(
+        asked.fact(one, scope).may_be_tensor for one in found
+    )
+
+
+def _lowering(
+    asked: Asked, node: ast.AST, scope: Scope
+) -> list[ast.expr] | None:
+    """What an operator gets that autocast computes in half precision; None for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return [node.left, node.right]
+    if not isinstance(node, ast.Call):
+        return None
+    found = spelled(asked.inference, node, scope)
+    is_plain = found is not None and not found.op.always_breaks
+    if found is None or not is_plain or found.policy != "lower":
+        return None
+    return operands(found, node)
 
 
 def _is_layer(asked: Asked, node: ast.AST, scope: Scope) -> bool:
@@ -153,6 +178,21 @@ def _is_number(asked: Asked, call: ast.Call, scope: Scope) -> bool:
         return True
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     return name in _NUMBERS and scope.lookup(name) is None
+
+
+def operands_of_products(
+    asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]
+) -> list[ast.expr]:
+    """What products of matrices of a statement get, but for the `wanted`: what is outside before
+    what is within.
+    """
+    scope = asked.inference.program.module.scope_of(statement)
+    return [
+        one
+        for node in nodes_in(statement)
+        if node not in wanted
+        for one in _lowering(asked, node, scope) or ()
+    ]
 
 
 def raised_operands(asked: Asked, statement: ast.stmt) -> list[ast.expr]:

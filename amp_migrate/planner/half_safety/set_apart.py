@@ -11,6 +11,7 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.planner.half_safety.islands import (
     is_island,
     is_lowered,
+    operands_of_products,
     raised_operands,
 )
 from amp_migrate.planner.refusal import Refusal
@@ -83,6 +84,16 @@ def _raise(
 ) -> None:
     """What a statement computes with becomes float32."""
     home = hazards.program.module.scope_of
+    products = (
+        operands_of_products(
+            hazards.asked, statement, [one.node for one in found]
+        )
+        if is_left
+        else []
+    )
+    for expr in reversed(products):
+        if hazards.asked.needs_cast(expr, home(expr)):
+            hazards.cast(expr, "loses-precision")
     for expr, rule in ((expr, one.rule) for one in found for expr in one.casts):
         if expr in unseen or hazards.asked.needs_cast(expr, home(expr)):
             hazards.cast(expr, rule)
