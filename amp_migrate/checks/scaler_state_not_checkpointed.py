@@ -9,6 +9,7 @@ from typing import TypeGuard
 from amp_migrate.checks._checkpointers import checkpointers_without
 from amp_migrate.checks._code import Code
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._savers import is_handed_on
 from amp_migrate.checks._scaler_bindings import made_before, may_be_none
 from amp_migrate.checks._scaler_states import (
     is_done_elsewhere,
@@ -38,7 +39,6 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.values.kinds import Kind
-from amp_migrate.patterns import pattern
 from amp_migrate.rewrite.edits import AddDictEntry, InsertAfter, Template
 
 RULE = Rule("scaler-state-not-checkpointed", severity="warning")
@@ -50,10 +50,6 @@ _LOADED = (
     "the scaler's state is not loaded beside the optimizer's: the run starts with the factor "
     "65,536 again and skips steps; call `scaler.load_state_dict(...)`"
 )
-_SAVER = pattern(
-    r"(?i)(^|_)(save|store|write|dump).*(checkpoint|ckpt|state|model)|^save$"
-)
-_WORD = pattern(r"(?i)scal|amp")
 
 
 def check(program: Program, settings: Settings) -> Iterator[Finding]:
@@ -261,7 +257,7 @@ def _saved(
             or any(k.arg and "scal" in k.arg.lower() for k in holder.keywords)
             else (holder, None)
         )
-    if _is_handed_on(parent, program, kept):
+    if is_handed_on(parent, kept):
         return parent, None
     if _is_whole_file(parent, program, kept):
         scope = program.module.scope_of(call)
@@ -282,33 +278,6 @@ def _is_whole_file(
         and bool(parent.args)
         and parent.args[0] is state
         and program.canonical(parent.func) == "torch.save"
-    )
-
-
-def _is_handed_on(
-    parent: ast.AST, program: Program, state: ast.expr
-) -> TypeGuard[ast.Call]:
-    """`save_checkpoint(path, model.state_dict(), optimizer.state_dict())`, with nothing of the
-    scaler among the arguments.
-    """
-    if not isinstance(parent, ast.Call) or state not in parent.args:
-        return False
-    name = (dotted_name(parent.func) or "").rpartition(".")[2]
-    given = [*parent.args, *(one.value for one in parent.keywords)]
-    return (
-        bool(_SAVER.search(name))
-        and any(_is_models(one) for one in given)
-        and not any(_WORD.search(ast.unparse(one)) for one in given)
-    )
-
-
-def _is_models(expr: ast.expr) -> bool:
-    """The state of anything but an optimizer, which stands beside it in a checkpoint."""
-    return (
-        isinstance(expr, ast.Call)
-        and isinstance(expr.func, ast.Attribute)
-        and expr.func.attr == "state_dict"
-        and "optim" not in ast.unparse(expr.func.value).lower()
     )
 
 
