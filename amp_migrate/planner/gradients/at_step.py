@@ -46,6 +46,7 @@ class GradientsAtStep(LaterSteps):
             self._check_cleared(step)
             self._check_never_cleared(step)
             self._check_swallowed(step)
+            self._check_averaged(step)
 
     def _check_evaluated(self, step: OptimizerStep) -> None:
         """`ready and optimizer.step()` may not step, and nothing can follow it where it does."""
@@ -108,6 +109,29 @@ class GradientsAtStep(LaterSteps):
                 f"`{ast.unparse(step.call)}` runs the optimizer's step where its `with` block is "
                 "entered or left: call the step in the loop itself",
             )
+
+    def _check_averaged(self, step: OptimizerStep) -> None:
+        """`clip(model); all_reduce(gradients); optimizer.step()`: what a scaler finds where it
+        unscales is of one process alone.
+        """
+        first = self.unscale_place(step)
+        if first is None:
+            return
+        begin = self.flow.step(first).order
+        for statement in self._between(step):
+            if self.flow.step(statement).order <= begin:
+                continue
+            if self._averages(statement) or self._inside_reducer_loop(
+                statement
+            ):
+                line = getattr(first, "lineno", 1)
+                raise Refusal(
+                    "gradient-mutated",
+                    statement,
+                    "gradients are averaged over processes here, behind line "
+                    f"{line}, which reads them unscaled: a process whose own were finite would "
+                    "step with the overflow of another; average before that line",
+                )
 
     def _of_turn(
         self, step: OptimizerStep, around: list[ast.stmt]
