@@ -27,20 +27,37 @@ def taken(part: Part) -> list[Part]:
         return []
 
 
+def entries(part: Part) -> list[Part]:
+    """All that a look-up may take, whatever its key; none where a table is not written out, or
+    something is put into it.
+    """
+    program, entry, scope = part
+    if not isinstance(entry, ast.Subscript):
+        return []
+    try:
+        return list(
+            dict.fromkeys(_under((program, entry.value, scope), None, _HOPS))
+        )
+    except _OutOfSightError:
+        return []
+
+
 class _OutOfSightError(Exception):
     """A table is not written out."""
 
 
-def _under(table: Part, key: ast.expr, hops: int) -> Iterator[Part]:
+def _under(table: Part, key: ast.expr | None, hops: int) -> Iterator[Part]:
     program, expr, scope = table
     if dotted_name(expr) is None:
         items = all_items(expr)
-        if items is None or any(literal(one) is None for one, _ in items):
+        if items is None or (
+            key is not None and any(literal(one) is None for one, _ in items)
+        ):
             raise _OutOfSightError
         yield from (
             (program, one, scope)
             for under, one in items
-            if literal(under) == literal(key)
+            if key is None or literal(under) == literal(key)
         )
         return
     before = held(program, expr, scope) if hops else ()
@@ -49,7 +66,7 @@ def _under(table: Part, key: ast.expr, hops: int) -> Iterator[Part]:
     for one in before:
         yield from _under(one, key, hops - 1)
     for under, value in stored(program, expr, scope):
-        if literal(under) is None:
+        if key is None or literal(under) is None:
             raise _OutOfSightError
         if literal(under) == literal(key):
             yield value

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from amp_migrate.model.classes.bases_abroad import method_of
+from amp_migrate.model.dataflow.sources import Part, held
+from amp_migrate.model.dataflow.taken_entries import entries
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
@@ -20,7 +22,7 @@ from amp_migrate.model.syntax.module import (
 )
 from amp_migrate.model.values.written_values import written_into
 from amp_migrate.torch_facts.gradients import CUTS, ENABLES_GRAD, NO_GRAD
-from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES
+from amp_migrate.torch_facts.methods import ARRAY_LIBRARIES, MOVES
 
 if TYPE_CHECKING:
     from amp_migrate.model.program import Program
@@ -142,6 +144,8 @@ class _Search:
         if isinstance(func, ast.Name) and scope.lookup(func.id) is None:
             return func.id in _NUMBERS
         functions = functions_run(program, call, scope)
+        if not functions and isinstance(func, ast.Attribute):
+            functions = _of_items(program, func, scope)
         if functions:
             return all(
                 _Search(home, self.seen).given_back(one, deep)
@@ -152,9 +156,9 @@ class _Search:
             and isinstance(func, ast.Attribute)
             and not self._is_object(func, scope)
         ):
-            return self.cut(func.value, scope, deep) and self._all(
-                call, scope, deep
-            )
+            moved = func.attr in MOVES  # to what is no part of the value
+            given = moved or self._all(call, scope, deep)
+            return given and self.cut(func.value, scope, deep)
         is_operator = canonical.startswith(
             "torch."
         ) and not canonical.startswith("torch.nn.")
@@ -278,3 +282,35 @@ def functions_run(
         method_of(*foreign, call.func.attr) if foreign is not None else None
     )
     return [method] if method is not None else []
+
+
+def _of_items(
+    program: Program, func: ast.Attribute, scope: Scope
+) -> list[tuple[Program, Function]]:
+    """The methods of `attack.perturb(x)` of `attack = attacks[i]`, where the table is written out
+    and makes each of its entries.
+    """
+    holder = func.value
+    parts: list[Part] = [(program, holder, scope)]
+    if isinstance(holder, ast.Name):
+        reach = program.reaching.at(holder, holder.id)
+        parts = [*held(program, holder, scope)] if reach.complete else []
+    found = [entries(part) for part in parts]
+    made = [one for some in found for one in some]
+    methods = [_method_of(one, func.attr) for one in made]
+    known = [one for one in methods if one is not None]
+    return known if all(found) and len(known) == len(methods) else []
+
+
+def _method_of(made: Part, name: str) -> tuple[Program, Function] | None:
+    """The method of the object that an expression makes."""
+    program, call, scope = made
+    if not isinstance(call, ast.Call):
+        return None
+    cls = program.graph.class_named(call.func, scope)
+    if cls is not None:
+        return method_of(program, cls, name)
+    home, other = program.values.abroad(call.func, scope) or (None, None)
+    if home is None or not isinstance(other, ast.ClassDef):
+        return None
+    return method_of(home, other, name)
