@@ -23,8 +23,8 @@ class Hazard(NamedTuple):
 
 HAZARDS: dict[str, Hazard] = {
     "none": Hazard(),
-    "log_of_sigmoid": Hazard(output=("o = torch.log(torch.sigmoid(o * 40))",)),
-    "sigmoid_dot_log": Hazard(output=("o = torch.sigmoid(o * 40).log() * 0.1",)),
+    "log_of_sigmoid": Hazard(output=("o = torch.log(torch.sigmoid(o * 20))",)),
+    "sigmoid_dot_log": Hazard(output=("o = torch.sigmoid(o * 20).log() * 0.1",)),
     "log_of_named_sigmoid": Hazard(output=("p = torch.sigmoid(30 * o)", "o = 0.1 * torch.log(p)")),
     "log_of_1_minus_p": Hazard(
         output=("p = torch.sigmoid(o * 20)", "o = 0.1 * torch.log(1 - p + 1e-10)")

@@ -147,7 +147,7 @@ def test_a_comment_torn_from_its_statement_is_told(tmp_path: Path) -> None:
 def test_a_program_that_diverges_by_itself_may_skip_its_steps(tmp_path: Path) -> None:
     """The scaler is right to skip what the original writes into its weights as NaN."""
     program = made(hazard="log_of_sigmoid", shape="siamese")
-    diverging = {name: text.replace("o * 40", "o * 400") for name, text in program.files.items()}
+    diverging = {name: text.replace("o * 20", "o * 400") for name, text in program.files.items()}
     assert diverging != dict(program.files)
     found = judge(Program(program.spec, diverging, program.main))
     assert (found.status, found.faults) == ("migrated", ())
