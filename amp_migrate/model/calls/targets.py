@@ -187,7 +187,12 @@ def _hands_on(call: ast.Call, scope: Scope) -> bool:
 def _bound_methods(
     program: Program, expr: ast.Attribute, scope: Scope
 ) -> Iterator[tuple[Program, Function]]:
-    """`Correlation(9).loss`"""
+    """`Correlation(9).loss`, `self.train_one`"""
+    own = program.values.of(expr.value, scope).cls
+    for cls in program.graph.heirs(own) if own is not None else ():
+        method = program.graph.method(cls, expr.attr)
+        if method is not None:
+            yield program, method
     for made in makers(program, expr.value, scope):
         if isinstance(made, ast.ClassDef):
             home, cls = program, made
