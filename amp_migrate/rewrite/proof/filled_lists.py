@@ -7,10 +7,12 @@ import ast
 from amp_migrate.model.dataflow.sources import put_into
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
-from amp_migrate.model.syntax.module import Scope
+from amp_migrate.model.syntax.module import Binding, Scope
+from amp_migrate.model.syntax.queries import nodes_in
 
 _TAKES = ("pop", "popleft")
 _MAKES = ("list", "deque")
+_READS = ("zip", "enumerate", "len", "reversed", "list", "tuple", "sum")
 
 
 def given_to_list(
@@ -20,14 +22,53 @@ def given_to_list(
     more.
     """
     held = _list_of(taken)
-    dotted = dotted_name(held) if held is not None else None
-    if held is None or dotted is None:
+    return _given(program, held, scope) if held is not None else []
+
+
+def given_to(
+    program: Program, held: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    """The same of a local list itself, which a loop goes through, where nothing else fills it."""
+    if not isinstance(held, ast.Name):
+        return []
+    module = program.module
+    reads = [
+        one
+        for statement in scope.body
+        for one in nodes_in(statement)
+        if isinstance(one, ast.Name)
+        and one.id == held.id
+        and isinstance(one.ctx, ast.Load)
+    ]
+    if not all(_leaves(program, module.parents[one], one) for one in reads):
+        return []
+    return _given(program, held, scope)
+
+
+def _leaves(program: Program, above: ast.AST, name: ast.expr) -> bool:
+    """Whether a use of a list fills it by nothing but `append`."""
+    if isinstance(above, ast.Attribute):
+        return above.attr in ("append", *_TAKES)
+    if isinstance(above, ast.Call):
+        named = dotted_name(above.func) or ""
+        of_torch = (program.canonical(above.func) or "").startswith("torch.")
+        return of_torch or named in _READS
+    if isinstance(above, (ast.For, ast.comprehension)):
+        return above.iter is name
+    return isinstance(above, (ast.Subscript, ast.Return))
+
+
+def _given(
+    program: Program, held: ast.expr, scope: Scope
+) -> list[tuple[ast.expr, Scope]]:
+    dotted = dotted_name(held)
+    if dotted is None:
         return []
     bindings = program.reaching.at(held, dotted).bindings
     if not bindings:
         return []
     if not all(
-        one.how == "assign" and _is_empty(one.value) for one in bindings
+        one.how == "assign" and _is_empty(_bound(one)) for one in bindings
     ):
         return []
     if _is_filled_by_others(program, dotted.rpartition(".")[2]):
@@ -44,6 +85,15 @@ def _list_of(taken: ast.expr) -> ast.expr | None:
     if isinstance(func, ast.Attribute) and func.attr in _TAKES:
         return func.value
     return None
+
+
+def _bound(binding: Binding) -> ast.expr | None:
+    """`[]` of `outputs, ids = [], []`."""
+    value, index = binding.value, binding.index
+    if index is None or not isinstance(value, (ast.Tuple, ast.List)):
+        return value if index is None else None
+    is_plain = not any(isinstance(one, ast.Starred) for one in value.elts)
+    return value.elts[index] if is_plain and index < len(value.elts) else None
 
 
 def _is_empty(value: ast.expr | None) -> bool:

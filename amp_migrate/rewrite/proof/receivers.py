@@ -23,7 +23,7 @@ from amp_migrate.model.tensors.parameters import spread_arguments
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.rewrite.proof.asserted import is_asked_for, is_there
 from amp_migrate.rewrite.proof.demands import Demands, demands_of
-from amp_migrate.rewrite.proof.filled_lists import given_to_list
+from amp_migrate.rewrite.proof.filled_lists import given_to, given_to_list
 from amp_migrate.rewrite.proof.layer_inputs import layers_before
 from amp_migrate.rewrite.proof.live_callers import passed
 from amp_migrate.rewrite.proof.module_outputs import is_output, takes_no_several
@@ -346,14 +346,20 @@ class Receivers:
         drawn = drawn_from(self.program, binding)
         if drawn is not None or binding.how == "for":
             rows = rows_of(self.program, drawn or value, binding.index)
-            return rows is not None and self.made(
-                rows, module.scope_of(rows), deep
-            )
+            return rows is not None and self._rows(rows, deep)
         if binding.index is not None and binding.how == "assign":
             return self.part(value, binding.index, scope, deep)
         # The rows of a tensor are tensors, and what is added to one stays one.
         is_whole = binding.how in ("assign", "walrus", "augmented")
         return is_whole and self.made(value, scope, deep)
+
+    def _rows(self, rows: ast.expr, deep: int) -> bool:
+        """The rows of a tensor, and what a list was filled with."""
+        scope = self.program.module.scope_of(rows)
+        put = given_to(self.program, rows, scope)
+        if put:
+            return all(self.made(one, home, deep) for one, home in put)
+        return self.made(rows, scope, deep)
 
     def _bound_within(self, binding: Binding, deep: int) -> bool:
         """`_, (hidden, cell) = self.lstm(x)`: parts of what an operator gives as one part."""
