@@ -42,7 +42,10 @@ _STEPS = 1_000_000
 _PER_CHARACTER = 1
 """What one loop may cost that is looked at with so much text; some 20 microseconds a step."""
 _LOOPS = 2
-"""A program of several files may cost as much as so many loops that cost all they may."""
+_PER_LOOP = 16
+"""A program of several files may cost as much as so many loops that cost all they may, and as one
+more for so many that it holds: most of what they ask is the same.
+"""
 _ON_PATHS = 20_000
 _PER_LINE = 20
 _ENDLESS = 1 << 62
@@ -67,12 +70,13 @@ def for_loop(text: str) -> int:
 
 
 def for_program(texts: Mapping[str, str]) -> int:
-    """The steps that the plans of files together may cost, whatever number of loops they hold;
-    one file, which nobody can take apart, as many as all of its loops.
+    """The steps that the plans of files together may cost; one file, which nobody can take apart,
+    as many as all of its loops.
     """
     whole = "".join(texts.values())
-    loops = whole.count("backward") if len(texts) == 1 else 0
-    return (_LOOPS + loops) * for_loop(whole)
+    loops = whole.count("backward")
+    more = loops if len(texts) == 1 else loops // _PER_LOOP
+    return (_LOOPS + more) * for_loop(whole)
 
 
 def for_paths(text: str) -> int:
