@@ -31,8 +31,7 @@ def spelled(
     program = inference.program
     canonical = program.canonical(call.func)
     if canonical is not None:
-        known = ops.function(canonical) or ops.of_python(canonical)
-        return _of_one_operand(call) or known if is_einsum(known) else known
+        return ops.function(canonical) or ops.of_python(canonical)
     func = call.func
     if not isinstance(func, ast.Attribute):
         return kept_operator(program, func)
@@ -52,26 +51,6 @@ def spelled(
     )
     is_object = value.kind in objects or held.is_no_tensor
     return None if is_object or held.container else found
-
-
-def is_einsum(found: Spelling | None) -> bool:
-    """Whether an operator is the one whose subscripts tell what it does."""
-    return found is not None and found.op.name == "einsum"
-
-
-def _of_one_operand(einsum: ast.Call) -> Spelling | None:
-    """`einsum("bcn->bc", x)`, which torch runs as a sum, or as a permutation where nothing is
-    summed; None for products.
-    """
-    if len(einsum.args) != 2 or isinstance(einsum.args[1], ast.Starred):
-        return None
-    first = einsum.args[0]
-    text = first.value if isinstance(first, ast.Constant) else None
-    if not isinstance(text, str) or "->" not in text or "," in text:
-        return None
-    given, _, kept = text.partition("->")
-    op = ops.named("sum" if set(given) - set(kept) - {" "} else "permute")
-    return Spelling(op._replace(tensors=(1,)), "function")
 
 
 def kept_operator(program: Program, func: ast.expr) -> Spelling | None:
