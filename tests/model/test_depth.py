@@ -7,7 +7,10 @@ import ast
 import pytest
 
 from amp_migrate.model.program import Program
+from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors import inference
+from amp_migrate.model.tensors.fact import Fact
+from amp_migrate.pipeline.deep_stack import with_deep_stack
 
 _TEXT = """\
 import torch
@@ -35,9 +38,9 @@ def train(loader):
 """
 
 
-def dtype_of_z() -> str | None:
+def dtype_of_z(text: str = _TEXT) -> str | None:
     """What is known of `z` where it is printed."""
-    program = Program(_TEXT, "train.py")
+    program = Program(text, "train.py")
     (call,) = (
         node
         for node in ast.walk(program.module.tree)
@@ -54,3 +57,22 @@ def test_all_levels_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few of them one function has."""
     monkeypatch.setattr(inference, "_DEEPEST", 10)
     assert dtype_of_z() is None
+
+
+def test_a_chain_of_a_recurrent_model_is_followed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies too deep is asked by itself, and what led there anew."""
+    asked: list[ast.expr] = []
+    whole = inference.Inference._whole
+
+    def counted(self: inference.Inference, expr: ast.expr, scope: Scope) -> Fact:
+        asked.append(expr)
+        return whole(self, expr, scope)
+
+    monkeypatch.setattr(inference.Inference, "_whole", counted)
+    chain = "".join(
+        f"def step{i}(v):\n    a = step{i - 1}(v)\n    return a * 2\n" for i in range(1, 24)
+    )
+    text = _TEXT.replace("def train", f"step0 = second\n{chain}\n\ndef train")
+    text = text.replace("second(layer(x))", "step23(layer(x))")
+    assert with_deep_stack(dtype_of_z, text) == "float16"
+    assert not asked

@@ -55,11 +55,12 @@ if TYPE_CHECKING:
 
 Where: TypeAlias = Callable[[ast.AST], str | None]
 """The dtype of the region that a node runs in (`half` where it cannot be told); None outside."""
-_DEEP = 80
+_DEEP = 160
 """Questions within one another; what lies deeper is asked by itself first, and what led there anew,
-which costs several times as much: a transformer of four stages is 60 deep."""
+which costs several times as much: a transformer of four stages is 60 deep, an agent that dreams
+150."""
 _PARAMETERS = ("weight", "bias", "running_mean", "running_var")  # of layers
-_DEEPEST = 200  # of all inferences of one question together
+_DEEPEST = 240  # of all inferences of one question together
 _BUDGET = 20_000
 _SMALL = 2_000
 """How many steps each of them may take."""
