@@ -90,3 +90,10 @@ def either(values: Iterable[DeviceValue]) -> DeviceValue:
         names |= value.names
         closed &= value.closed
     return DeviceValue(form, names, closed) if form else UNKNOWN
+
+
+def may_be_cpu(value: DeviceValue) -> bool:
+    """Whether it is not proved to be something else than the CPU."""
+    return not value.closed or any(
+        name.rstrip(":") == "cpu" for name in value.names
+    )

@@ -243,7 +243,7 @@ class DeviceUse:
             return kind in _MODELS and not known
         if self._may_be_tensor(expr, scope):
             return False
-        return kind in _MODELS or self._names_device(expr)
+        return kind in _MODELS or names_device(expr)
 
     def _may_be_tensor(self, expr: ast.expr, scope: Scope) -> bool:
         """What is known to be no device. `os.environ.get("DEVICE")` is no tensor, and of what is
@@ -254,17 +254,6 @@ class DeviceUse:
             return False
         name = value.name or "torch"
         return value.kind is not Kind.OTHER or name.startswith("torch")
-
-    def _names_device(self, expr: ast.expr) -> bool:
-        """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
-        while isinstance(expr, ast.Subscript):
-            expr = expr.value
-        last = (
-            expr.attr
-            if isinstance(expr, ast.Attribute)
-            else getattr(expr, "id", "")
-        )
-        return "dev" in last.lower()
 
     def _optional(self, moved: ast.expr) -> ast.If | None:
         """`if opt.vgg > 0: self.vgg = VGG(); self.vgg.cuda()`."""
@@ -396,3 +385,15 @@ def _is_move(call: ast.Call) -> bool:
 
 def _is_typed(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "type"
+
+
+def names_device(expr: ast.expr | None) -> bool:
+    """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
+    last = (
+        expr.attr
+        if isinstance(expr, ast.Attribute)
+        else getattr(expr, "id", "")
+    )
+    return "dev" in last.lower()

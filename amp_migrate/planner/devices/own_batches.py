@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from amp_migrate.model.devices.forms import may_be_cpu
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.planner.devices.moves import Move
-from amp_migrate.planner.devices.questions import may_be_cpu
 
 
 def own_batches(

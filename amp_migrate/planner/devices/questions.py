@@ -12,14 +12,16 @@ from amp_migrate.model.devices.forms import (
     DeviceValue,
     Form,
     bare_names,
+    may_be_cpu,
 )
+from amp_migrate.model.devices.handed_in import device_handed_in, makes
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.opposites import conjuncts
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
-from amp_migrate.planner.devices.moves import DeviceUse, Move
+from amp_migrate.planner.devices.moves import DeviceUse, Move, names_device
 from amp_migrate.planner.devices.sure_moves import is_demanded
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.planner.switch.project_flag import is_condition
@@ -54,7 +56,22 @@ class DeviceQuestions:
             named = asked_here(self.program, move.device, here)
             names += [named] if named is not None else []
         found = (self._from_name(name, move, here) for name in names)
-        return next((switch for switch in found if switch is not None), None)
+        return next(
+            (switch for switch in found if switch is not None),
+            self._handed_in(move, here),
+        )
+
+    def _handed_in(self, move: Move, here: ReadingPlace) -> Switch | None:
+        """The device of settings that nobody in sight makes, to which the object is moved next."""
+        if not makes(self.program, here.scope, move.moved):
+            return None
+        text = device_handed_in(self.program, here.scope)
+        if text is None or not names_device(move.device):
+            return None
+        value, torch = move.value, self.spellings.of(here.scope).torch
+        if value.form & Form.NONE:
+            return None
+        return self._asked(f"{torch}.device({text}).type", value, indexed=False)
 
     def _from_name(
         self, text: str, move: Move, here: ReadingPlace
@@ -380,9 +397,3 @@ def _is_open(other: Move, move: Move) -> bool:
     is_named = other.device is not None and dotted_name(other.device)
     is_beside = other.scope is move.scope and bool(is_named)
     return is_beside and may_be_cpu(other.value)
-
-
-def may_be_cpu(value: DeviceValue) -> bool:
-    return not value.closed or any(
-        name.rstrip(":") == "cpu" for name in value.names
-    )

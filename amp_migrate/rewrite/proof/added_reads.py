@@ -16,6 +16,7 @@ from amp_migrate.model.dataflow.earlier_statements import (
 )
 from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.devices.forms import NAMED, DeviceValue, Form
+from amp_migrate.model.devices.handed_in import device_handed_in
 from amp_migrate.model.forwards.functions_of_models import takes_models
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -149,7 +150,8 @@ class AddedReads(RewrittenFile):
         elif isinstance(node, ast.Attribute) and node.attr == "parameters":
             yield from self._asked_of_model(node.value, scope)
         elif not self.is_bound(node, dotted):
-            yield self.failure(node, f"`{dotted}` may have no value there")
+            if dotted != device_handed_in(self.program, scope):
+                yield self.failure(node, f"`{dotted}` may have no value there")
 
     def _is_of_tensor(self, node: ast.expr, dotted: str) -> bool:
         """`x.device.type` of a region whose first statement does with `x` what nothing but a tensor
@@ -275,7 +277,7 @@ class AddedReads(RewrittenFile):
             )
 
     def _was_moved_to(self, call: ast.Call, scope: Scope) -> bool:
-        """Whether something was moved to the same device before, unconditionally."""
+        """Whether something was moved to the same device before, unconditionally, or is next."""
         place = self.program.module.statement_of(call)
         moves = [
             self.program.module.statement_of(move)
@@ -284,6 +286,8 @@ class AddedReads(RewrittenFile):
             if _moves_to(move, call.args[0])
         ]
         if one_has_run(self.program, moves, place):
+            return True
+        if dotted_name(call.args[0]) == device_handed_in(self.program, scope):
             return True
         return has_run_at_calls(self.program, moves, scope)
 
