@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
 from amp_migrate.model.syntax.queries import names_in, nodes_in
+from amp_migrate.planner.switch.project_flag import is_condition
+from amp_migrate.torch_facts.devices import device
 
 _LISTS = frozenset({"len", "list", "tuple", "dict"})
 
@@ -44,4 +46,20 @@ def _gives_back(branch: ast.If, given: set[str]) -> bool:
         isinstance(one.func, ast.Name) and one.func.id in _LISTS
         for one in done
         if isinstance(one, ast.Call)
+    )
+
+
+def may_tell_device(test: ast.expr) -> bool:
+    """Whether a condition may be about a device: what is compared with a text is only where that
+    names one, and `args.model != "gnn"` is not.
+    """
+    texts = [
+        one.value
+        for node in nodes_in(test)
+        if isinstance(node, ast.Compare)
+        for one in node.comparators
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    ]
+    return is_condition(test) and all(
+        device(one) is not None or "gpu" in one for one in texts
     )

@@ -20,11 +20,11 @@ from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.opposites import conjuncts
 from amp_migrate.model.syntax.queries import nodes_in
+from amp_migrate.planner.devices.guards import may_tell_device
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
 from amp_migrate.planner.devices.moves import DeviceUse, Move, names_device
 from amp_migrate.planner.devices.sure_moves import is_demanded
 from amp_migrate.planner.spelling import Spellings, Switch
-from amp_migrate.planner.switch.project_flag import is_condition
 from amp_migrate.planner.switch.reading_place import ReadingPlace
 from amp_migrate.planner.switch.same_names import means_the_same
 from amp_migrate.planner.switch.same_questions import (
@@ -207,7 +207,7 @@ class DeviceQuestions:
         for names in self._ways_to_ask(text, here) if text else ():
             plain = [one for one in names if one not in asking]
             parts = [ast.parse(one, mode="eval").body for one in plain]
-            if parts and all(map(is_condition, parts)):
+            if parts and all(map(may_tell_device, parts)):
                 if here.can_read(" and ".join(plain)):
                     all_of = (asking.get(one, one) for one in reversed(names))
                     yield " and ".join(all_of)
