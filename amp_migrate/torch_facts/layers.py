@@ -287,6 +287,8 @@ COMPILES = ("torch.compile", "torch.jit.script")
 """What turns a function, or a module, into code that Python does not run line by line."""
 SEQUENCE = "torch.nn.Sequential"
 """Hands on what each layer gives to the next."""
+LAYER_LIST = "torch.nn.ModuleList"
+"""Layers that a program runs itself, one by one."""
 PARAMETERS = ("torch.nn.Parameter", "torch.nn.parameter.Parameter")
 PARAMETER_LISTS = ("torch.nn.ParameterList", "torch.nn.ParameterDict")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from amp_migrate.model.forwards.sequence_ends import ends, put_behind
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Binding, Scope, returned
-from amp_migrate.torch_facts.layers import SEQUENCE
+from amp_migrate.torch_facts.layers import LAYER_LIST, SEQUENCE
 from amp_migrate.torch_facts.methods import GIVES_MODULE
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _called(
     if not isinstance(made, ast.Call) or made not in program.module.parents:
         yield None
         return
-    if program.canonical(made.func) == SEQUENCE:
+    if program.canonical(made.func) in (SEQUENCE, LAYER_LIST):
         yield made
         return
     home = program.module.scope_of(made)

@@ -12,6 +12,7 @@ from amp_migrate.model.conditions.constant_conditions import never_holds
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Binding, Scope
+from amp_migrate.torch_facts.layers import LAYER_LIST
 
 _PLACES = {"add_module": 2, "append": 1}
 """How many arguments the methods take that put a layer behind the others."""
@@ -33,6 +34,19 @@ def ends(
         if _surely_follows(program, statement, made):
             return found
     return [*found, *_written(program, made)]
+
+
+def all_layers(program: Program, made: ast.Call) -> list[ast.expr | None]:
+    """Every layer of a list of layers that one body fills; None for what is out of sight."""
+    found: list[ast.expr | None] = [
+        layer for _, layer in _put_behind(program, made)
+    ]
+    for given in made.args:
+        if isinstance(given, (ast.List, ast.Tuple)):
+            found += given.elts
+        else:
+            found.append(None)
+    return found
 
 
 def put_behind(call: ast.Call) -> ast.expr | None:
@@ -73,6 +87,8 @@ def _written(program: Program, made: ast.Call) -> list[ast.expr | None]:
     if not made.args:
         return []
     last = made.args[-1]
+    if program.canonical(made.func) == LAYER_LIST:
+        return list(_of_list(program, last, made))
     if isinstance(last, ast.Starred):
         return list(_of_list(program, last.value, made))
     if isinstance(last, ast.Call) and program.canonical(last.func) == _ORDERED:

@@ -22,6 +22,7 @@ from amp_migrate.model.half_safety.held_activations import (
     saturates,
     told_saturated,
 )
+from amp_migrate.model.half_safety.looped_layers import run_by_loop
 from amp_migrate.model.half_safety.lost_guards import (
     guarded,
     keeps_below_one,
@@ -198,6 +199,9 @@ class Search:
     def _named(
         self, expr: ast.Name | ast.Attribute, place: Place, path: Path
     ) -> Trail:
+        run = run_by_loop(self.program, expr, place.scope)
+        if run is not None and self.whole:
+            return self._looped(*run, place)
         steps = self.names.behind(expr, place, path)
         written = map(self._follow, self.names.written(expr, place, path))
         kept, rounded = held_by(self.asked, joined(written), expr, place.scope)
@@ -324,6 +328,18 @@ class Search:
         is_float = Origin.RAW not in origin
         weak = WeakPlace(None, told_saturated(call), True, call, is_float)
         return Trail((weak,) if self._is_weak(call, place) else (), origin)
+
+    def _looped(
+        self, call: ast.Call, last: list[ast.expr | None], place: Place
+    ) -> Trail:
+        """A loop over layers, each of which may get float32."""
+        given = [self.activations.origin(one) for one in last]
+        if None in given:
+            return self._lost(call, "the sigmoid is in an nn.ModuleList")
+        origins = [Trail(origin=one) for one in given if one is not None]
+        if not any(Origin.SQUASHED in one.origin for one in origins):
+            return joined(origins)
+        return joined([*origins, self._saturated(call, call.args[0], place)])
 
     def _is_weak(self, call: ast.Call, place: Place) -> bool:
         """Whether it counts that a layer saturates in a call."""

@@ -17,6 +17,7 @@ from amp_migrate.model.syntax.module import FUNCTIONS, Binding, Function, Scope
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.spelling import kept_operator
 from amp_migrate.model.values.scalars import is_number
+from amp_migrate.rewrite.proof.looped_layers import runs_layers
 from amp_migrate.rewrite.proof.same_sources import have_one_source, is_sliced
 from amp_migrate.torch_facts import layers, ops
 from amp_migrate.torch_facts.methods import (
@@ -287,15 +288,13 @@ class Demands:
 
     def _first_is_layer(self, call: ast.Call, scope: Scope) -> bool:
         """`nn.Sequential(nn.Linear(2, 2), ...)` gets what its first layer gets."""
+        if runs_layers(self.program, call, scope):
+            return True
         held = self.layers_of(call, scope)
-        first = (
-            self.program.values.of(
-                held[0], self.program.module.scope_of(held[0])
-            )
-            if held
-            else None
-        )
-        row = layers.layer(first.name) if first is not None else None
+        if not held:
+            return False
+        home = self.program.module.scope_of(held[0])
+        row = layers.layer(self.program.values.of(held[0], home).name)
         return row is not None and row.role == "layer"
 
     # -- what a call runs
