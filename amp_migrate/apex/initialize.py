@@ -76,7 +76,10 @@ class Initialize:
             self.level.value == "O0"
         )
 
-    def argument(self, name: str) -> ast.expr | None:
+    def argument(
+        self,
+        name: str,
+    ) -> ast.expr | None:
         """An argument by name or position."""
         return argument_of(self.call, _ORDER.get(name, 99), name)
 

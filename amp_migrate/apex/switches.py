@@ -120,7 +120,11 @@ def _any_of(
     return (" or ".join(_summand(one[0]) for one in texts),)
 
 
-def _are_exclusive(module: Module, one: ast.stmt, other: ast.stmt) -> bool:
+def _are_exclusive(
+    module: Module,
+    one: ast.stmt,
+    other: ast.stmt,
+) -> bool:
     ways = dict(tests_above(module, one, None))
     return any(
         ways.get(test, way) != way

@@ -79,7 +79,9 @@ def unapex(text: str, path: str) -> Unapexed | None:
         return Unapexed(text, refusals=(_refusal(refused),))
 
 
-def _refusal(refused: Refused) -> LoopOutcome:
+def _refusal(
+    refused: Refused,
+) -> LoopOutcome:
     line, reason, message = refused.line, refused.reason, refused.message
     return LoopOutcome(line, "<module>", "refused", reason, message)
 

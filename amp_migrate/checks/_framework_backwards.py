@@ -52,7 +52,12 @@ def _opened(
                 yield call, name
 
 
-def _is_made(program: Program, expr: ast.expr, scope: Scope, hops: int) -> bool:
+def _is_made(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+    hops: int,
+) -> bool:
     """Whether all that a name may hold is a framework's."""
     found = held(program, expr, scope) if hops else ()
     return bool(found) and all(
@@ -63,7 +68,10 @@ def _is_made(program: Program, expr: ast.expr, scope: Scope, hops: int) -> bool:
     )
 
 
-def _is_backward(call: ast.Call, receiver: str) -> bool:
+def _is_backward(
+    call: ast.Call,
+    receiver: str,
+) -> bool:
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr != "backward":
         return False

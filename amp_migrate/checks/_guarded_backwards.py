@@ -52,12 +52,18 @@ def _guard(program: Program, step: ast.Call, scope: Scope) -> ast.If | None:
     return None
 
 
-def _asks(test: ast.expr) -> bool:
+def _asks(
+    test: ast.expr,
+) -> bool:
     """`not torch.isnan(loss)`, `math.isfinite(loss.item())`"""
     return any(last_name(call.func) in ASKS_FINITE for call in calls_in(test))
 
 
-def _goes_on(program: Program, guard: ast.If, scope: Scope) -> bool:
+def _goes_on(
+    program: Program,
+    guard: ast.If,
+    scope: Scope,
+) -> bool:
     """Whether an arm without a backward leads on to what stands behind the guard."""
     return any(
         not _has_backward(program, arm, scope)
@@ -66,7 +72,11 @@ def _goes_on(program: Program, guard: ast.If, scope: Scope) -> bool:
     )
 
 
-def _has_backward(program: Program, arm: list[ast.stmt], scope: Scope) -> bool:
+def _has_backward(
+    program: Program,
+    arm: list[ast.stmt],
+    scope: Scope,
+) -> bool:
     return any(
         program.events.what(call, scope) is EventKind.BACKWARD
         or program.values.callee(call, scope) is not None
@@ -75,7 +85,11 @@ def _has_backward(program: Program, arm: list[ast.stmt], scope: Scope) -> bool:
     )
 
 
-def _clears(program: Program, guard: ast.If, scope: Scope) -> bool:
+def _clears(
+    program: Program,
+    guard: ast.If,
+    scope: Scope,
+) -> bool:
     """Whether gradients are thrown away outside of the guard."""
     inside = {id(one) for one in calls_in(guard)}
     return any(

@@ -158,7 +158,10 @@ def import_of(
     return found[0] if len(found) == 1 else None
 
 
-def _is_plain(statement: ast.ImportFrom | ast.Import, module: str) -> bool:
+def _is_plain(
+    statement: ast.ImportFrom | ast.Import,
+    module: str,
+) -> bool:
     """`from torch.cuda.amp import autocast, GradScaler` or `from torch.cuda import amp`, with
     nothing else in it.
     """
@@ -186,7 +189,9 @@ def _new_import(
     )
 
 
-def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:
+def torch_name(
+    program: Program,
+) -> tuple[str, tuple[Edit, ...]]:
     """How the module calls torch, and the import where it does not."""
     local = program.module.imports.local("torch")
     return (
@@ -194,7 +199,10 @@ def torch_name(program: Program) -> tuple[str, tuple[Edit, ...]]:
     )
 
 
-def _full_name(program: Program, use: Use) -> str:
+def _full_name(
+    program: Program,
+    use: Use,
+) -> str:
     torch, _ = torch_name(program)
     last = use.name.rpartition(".")[2]
     return f"{torch}.autocast" if last == "autocast" else f"{torch}.amp.{last}"
@@ -273,7 +281,9 @@ def _arguments(call: ast.Call, old: Callable) -> dict[str, ast.expr | str]:
     return found
 
 
-def _is_off(enabled: ast.expr | str | None) -> bool:
+def _is_off(
+    enabled: ast.expr | str | None,
+) -> bool:
     return isinstance(enabled, ast.Constant) and enabled.value is False
 
 
@@ -293,7 +303,10 @@ def _bare(program: Program, use: Use, name: str, device: str) -> Iterator[Edit]:
     )
 
 
-def is_decorator(program: Program, node: ast.expr) -> bool:
+def is_decorator(
+    program: Program,
+    node: ast.expr,
+) -> bool:
     """Whether `node` is a decorator itself."""
     above = program.module.parents[node]
     return any(node is one for one in getattr(above, "decorator_list", ()))

@@ -14,7 +14,10 @@ _SAVER = pattern(
 _WORD = pattern(r"(?i)scal|amp")
 
 
-def is_handed_on(parent: ast.AST, state: ast.expr) -> TypeGuard[ast.Call]:
+def is_handed_on(
+    parent: ast.AST,
+    state: ast.expr,
+) -> TypeGuard[ast.Call]:
     """`save_checkpoint(path, model.state_dict(), optimizer.state_dict())`, with nothing of the
     scaler among the arguments.
     """

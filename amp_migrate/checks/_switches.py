@@ -28,7 +28,11 @@ def is_switch(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return is_flag(program, expr, scope) or _switches(program, expr, scope)
 
 
-def _switches(program: Program, expr: ast.expr, scope: Scope) -> bool:
+def _switches(
+    program: Program,
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     name = dotted_name(expr)
     if name is None or dtype_choices(program, expr, scope) is not None:
         return False
@@ -49,7 +53,11 @@ def _enabled(program: Program) -> Iterator[tuple[ast.expr, Scope]]:
                 yield given, where
 
 
-def _home(program: Program, name: str, scope: Scope) -> object:
+def _home(
+    program: Program,
+    name: str,
+    scope: Scope,
+) -> object:
     """What a variable, or an attribute of the object, belongs to."""
     head, _, rest = name.partition(".")
     if rest and head == scope.self_name:

@@ -19,7 +19,10 @@ _MESSAGE = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Find backward passes in enabled regions."""
     for call, region in tail_calls(program, _KINDS):
         yield belongs_behind(program, call, region, RULE, _MESSAGE)

@@ -31,7 +31,10 @@ _STRING = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Device types that are devices, strings with an index, or the string of a device."""
     for call, scope in program.uses.calls(*NEW, *_DECORATORS):
         position = 0 if program.canonical(call.func) in NEW else 99
@@ -151,7 +154,10 @@ def _parts_given(
     return found
 
 
-def _has_index(expr: ast.expr, scope: Scope) -> bool:
+def _has_index(
+    expr: ast.expr,
+    scope: Scope,
+) -> bool:
     """`"cuda:0"`, `f"cuda:{rank}"`, or a choice with one of them."""
     if isinstance(expr, ast.Constant):
         return isinstance(expr.value, str) and ":" in expr.value

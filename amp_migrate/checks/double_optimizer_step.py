@@ -33,7 +33,10 @@ _GUARDED = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Find second steps with gradients that the scaler has stepped with."""
     yield from broken(program, RULE, _told, _delete, "delete the plain step")
     for call in unfed_steps(program, cleared=False):
@@ -48,7 +51,10 @@ def _is_by_scaler(mistake: Mistake) -> bool:
     return bool(mistake.optimizer)
 
 
-def _delete(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
+def _delete(
+    code: Code,
+    mistake: Mistake,
+) -> tuple[Edit, ...] | None:
     if _is_by_scaler(mistake):
         return None
     same_block = mistake.related and code.is_here(mistake.related[0][0])
@@ -61,7 +67,10 @@ def _delete(code: Code, mistake: Mistake) -> tuple[Edit, ...] | None:
     )
 
 
-def _after_branches(code: Code, mistake: Mistake) -> bool:
+def _after_branches(
+    code: Code,
+    mistake: Mistake,
+) -> bool:
     """The plain step also serves a branch without AMP."""
     if not mistake.related or not code.is_here(mistake.related[0][0]):
         return False

@@ -96,7 +96,9 @@ def _upper_bounds(
             yield call, bound, func.value
 
 
-def _uses(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+def _uses(
+    scope: Scope,
+) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
     """Where a constant meets a value, the constant, and the value."""
     for statement in scope.body:
         if isinstance(

@@ -19,7 +19,10 @@ _MESSAGE = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """A second positional argument that is a truth value."""
     for call, scope in program.uses.calls(*NEW):
         starred = any(isinstance(one, ast.Starred) for one in call.args)

@@ -52,7 +52,10 @@ _LOADED = (
 )
 
 
-def check(program: Program, settings: Settings) -> Iterator[Finding]:
+def check(
+    program: Program,
+    settings: Settings,
+) -> Iterator[Finding]:
     """Find states of optimizers that are saved or loaded without that of the scaler in scope."""
     if (
         "caler" not in program.module.text
@@ -159,7 +162,10 @@ def _is_forgotten(program: Program, call: ast.Call, scope: Scope) -> bool:
     )
 
 
-def _scaler(program: Program, scope: Scope) -> str | None:
+def _scaler(
+    program: Program,
+    scope: Scope,
+) -> str | None:
     """The name of the scaler that trains here: of this scope, an outer one, or the same object."""
     around = program.graph.class_around(scope)
     for target, other in program.remembered("scalers", lambda: _all(program)):

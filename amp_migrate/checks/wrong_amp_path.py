@@ -123,5 +123,7 @@ def _wrong(name: str, target: Version) -> str | None:
     return None
 
 
-def _dotted(version: Version) -> str:
+def _dotted(
+    version: Version,
+) -> str:
     return ".".join(map(str, version))

@@ -102,7 +102,10 @@ def class_behind(
     return None
 
 
-def called_name(program: Program, call: ast.Call) -> str:
+def called_name(
+    program: Program,
+    call: ast.Call,
+) -> str:
     """The name of autocast, or of the switch, that a call is of."""
     called = call.args[0] if is_partial(program, call) else call.func
     name = program.canonical(called) or ""

@@ -101,7 +101,10 @@ class _Walk:
             ):
                 yield node
 
-    def _peer(self, expr: ast.expr) -> None:
+    def _peer(
+        self,
+        expr: ast.expr,
+    ) -> None:
         """Another value in the same place must be a function in sight, too."""
         if isinstance(expr, ast.IfExp):
             self._peer(expr.body)
@@ -180,7 +183,11 @@ class _Walk:
         ):
             self._peer(element)
 
-    def _each(self, loop: ast.For, scope: Scope) -> None:
+    def _each(
+        self,
+        loop: ast.For,
+        scope: Scope,
+    ) -> None:
         """`for step in (warmup, train): step(model, optimizer)`"""
         if not isinstance(loop.target, ast.Name):
             raise _LostError
