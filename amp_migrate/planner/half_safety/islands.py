@@ -35,11 +35,15 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
 def is_island(
-    asked: Asked, statement: ast.stmt, wanted: Collection[ast.AST]
+    asked: Asked,
+    statement: ast.stmt,
+    wanted: Collection[ast.AST],
+    *,
+    products_may: bool = False,
 ) -> bool:
     """Whether a statement computes with nothing but operators of torch, of which none but the
-    `wanted` would be autocast, or gets anything but float32: layers and functions in it would get
-    what they do not expect.
+    `wanted`, and with `products_may` products of matrices, would be autocast, or gets anything but
+    float32: layers and functions in it would get what they do not expect.
     """
     scope = asked.inference.program.module.scope_of(statement)
     if not isinstance(statement, _SIMPLE) or not isinstance(
@@ -53,9 +57,9 @@ def is_island(
             return False
         if inner in wanted or inner in made:
             continue
-        if is_lowered(asked, inner, scope) and not _is_product(
-            asked, inner, scope
-        ):
+        if products_may and _is_product(asked, inner, scope):
+            continue
+        if is_lowered(asked, inner, scope):
             if not (layers_may and _gets_float32(asked, inner, scope)):
                 return False
     return True

@@ -59,8 +59,11 @@ def _leaves(hazards: Hazards, statement: ast.stmt, found: list[Hazard]) -> bool:
         for one, where in nodes.items()
         if is_lowered(hazards.asked, one, where)
     }
-    possible = is_island(hazards.asked, statement, lowered)
     spoils = next((one for one in found if one.spoils), None)
+    possible = is_island(hazards.asked, statement, lowered) or (
+        spoils is not None
+        and is_island(hazards.asked, statement, lowered, products_may=True)
+    )
     if lowered and not possible and spoils is not None:
         raise Refusal(spoils.rule, spoils.node, spoils.message)
     if not lowered:
