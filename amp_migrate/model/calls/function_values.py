@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.calls.call_sites import CallSite
-from amp_migrate.model.calls.held_functions import held_function
+from amp_migrate.model.calls.held_functions import held_function, is_none
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
@@ -288,7 +288,7 @@ class _Walk:
             return
         self._variables.add((id(inner), name))
         default = default_of(function, name)
-        if default is not None:
+        if default is not None and not is_none(default):
             self._peer(default)
         for site in self.program.graph.sites(function):
             given = argument(site.call, inner, name, site.bound)

@@ -48,12 +48,12 @@ def _passed(
         return None
     default = default_of(function, name)
     found: set[Function | None] = set()
-    if default is not None and not _is_none(default):
+    if default is not None and not is_none(default):
         around = inner.parent or inner
         found.add(_given_by(graph, default, around, hops - 1))
     for site in graph.sites(function):
         given = argument(site.call, inner, name, site.bound)
-        if given is not None and not _is_none(given):
+        if given is not None and not is_none(given):
             found.add(_given_by(graph, given, site.scope, hops - 1))
     return found.pop() if len(found) == 1 else None
 
@@ -100,8 +100,6 @@ def _element(value: ast.expr, place: int) -> ast.expr | None:
     return value.elts[place]
 
 
-def _is_none(expr: ast.expr) -> bool:
+def is_none(expr: ast.expr) -> bool:
+    """Whether an expression is the literal None."""
     return isinstance(expr, ast.Constant) and expr.value is None
-
-
-__all__ = ["held_function"]
