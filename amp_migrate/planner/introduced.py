@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from amp_migrate.model.syntax.module import Module
+from amp_migrate.planner.half_safety.cast_edits import casts_in
 from amp_migrate.planner.loop_edits import LoopEdits
 from amp_migrate.planner.spelling import BF16
 from amp_migrate.rewrite.edits import (
@@ -41,7 +42,7 @@ def introduced(
         imports_torch=any(isinstance(edit, AddImport) for edit in edits),
         torch=made.spellings.of(file.root).torch,
         savers=frozenset(_savers(edits, file)),
-        float_casts=sum(map(_is_cast, edits)),
+        float_casts=sum(map(casts_in, edits)),
         sequences=frozenset(_sequences(edits)),
         regions=frozenset(made.headers),
         constructors=frozenset(_assigned(edits, "GradScaler(")),
@@ -92,13 +93,6 @@ def _savers(edits: Sequence[Edit], file: Module) -> Iterator[str]:
         if isinstance(edit, AddArgument) and ".state_dict()" in edit.value:
             call = text[edit.call.start : edit.call.end].decode()
             yield call.partition("(")[0].strip()
-
-
-def _is_cast(edit: Edit) -> bool:
-    return (
-        isinstance(edit, ReplaceExpression)
-        and edit.replacement.text == "$0.float()"
-    )
 
 
 def _sequences(edits: Sequence[Edit]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from amp_migrate.model.half_safety.shared_dtypes import share_dtype
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import LOOPS, Binding, Module, Scope
 from amp_migrate.model.syntax.queries import nodes_in
-from amp_migrate.model.tensors.fact import DType
+from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.tensors.spelling import given_to, spelled
 from amp_migrate.torch_facts import layers
 from amp_migrate.torch_facts.ops import Spelling
@@ -42,10 +42,17 @@ def written_with_float(
         return
     if not share_dtype(asked, buffer, value):
         message = (
-            f"`{ast.unparse(buffer)}` is half precision, and a write by "
+            f"`{ast.unparse(buffer)}` is half precision{_or_not(held)}, and a write by "
             "index converts nothing"
         )
-        yield Hazard(_RULE, node, tuple(makers(asked, buffer)), message)
+        made = makers(asked, buffer)
+        values = [value] * (part is None and given.seen_half)
+        casts = [*made, *values] if made else []
+        yield Hazard(_RULE, node, tuple(casts), message)
+
+
+def _or_not(held: Fact) -> str:
+    return " on some paths" if DType.FLOAT in held.dtypes else ""
 
 
 def makers(asked: Asked, buffer: ast.expr) -> list[ast.expr]:
@@ -97,6 +104,9 @@ def _is_fresh(
     """Whether nothing else holds the memory of what a binding, or an expression alone, gives."""
     if isinstance(made, ast.BinOp):
         return True
+    if isinstance(made, ast.IfExp):
+        arms = made.body, made.orelse
+        return all(_is_fresh(asked, one, binding, views) for one in arms)
     if not isinstance(made, ast.Call):
         return False
     if isinstance(made.func, ast.Attribute) and made.func.attr == "clone":

@@ -33,6 +33,8 @@ class Hazard(NamedTuple):
     """Of what must be computed with autocast off: whether nothing else will do."""
     files: tuple[str, ...] = ()
     """Other files of the project, in which something may be written that mends it."""
+    like: ast.expr | None = None
+    """The tensor that is written: the casts give its dtype, which is not the same on all paths."""
 
 
 class Asked(NamedTuple):

@@ -17,6 +17,7 @@ from amp_migrate.model.half_safety.index_arrays import (
     is_stretch,
 )
 from amp_migrate.model.half_safety.shared_dtypes import share_dtype
+from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.spelling import given_to, operands
@@ -36,7 +37,9 @@ def by_index(asked: Asked, node: ast.Assign, scope: Scope) -> Iterator[Hazard]:
             asked, target.slice, scope
         ):
             differ = _differ(asked, target.value, node.value, scope)
-            if differ or _is_demanded(asked, target, node.value, scope):
+            if differ:
+                yield from _mended(asked, node, target.value, node.value, scope)
+            elif _is_demanded(asked, target, node.value, scope):
                 yield _hazard(node, target.value, node.value)
             elif _is_open(asked, target.value, node.value, scope):
                 yield _unknown(node, target.value)
@@ -134,7 +137,7 @@ def of_call(
     elif found.op.strict is not None and not _is_promoted(asked, call, found):
         pair = written(call, found)
         if pair is not None and _differ(asked, *pair, scope):
-            yield _hazard(call, *pair)
+            yield from _mended(asked, call, *pair, scope, found.form)
         elif pair is not None and _is_open(asked, *pair, scope):
             yield _unknown(call, pair[0])
         elif pair is not None and found.form != "in-place":
@@ -182,6 +185,39 @@ def _hazard(node: ast.AST, buffer: ast.expr, value: ast.expr) -> Hazard:
         f"`{ast.unparse(buffer)}` is float32, and nothing is converted here"
     )
     return Hazard(_RULE, node, (value,), message)
+
+
+def _mended(
+    asked: Asked,
+    node: ast.AST,
+    buffer: ast.expr,
+    value: ast.expr,
+    scope: Scope,
+    form: str = "in-place",
+) -> Iterator[Hazard]:
+    """Half values that meet float32: it takes them as float32; where it is half on another path,
+    both become float32, or what is half alone takes the dtype that it has.
+    """
+    held, given = asked.fact(buffer, scope), asked.fact(value, scope)
+    is_named = dotted_name(buffer) is not None
+    if not held.may_be_half or not (held.seen_half or is_named):
+        yield _hazard(node, buffer, value)
+    elif form != "in-place":
+        message = _on_some_paths(buffer)
+        yield Hazard(_RULE, node, (buffer, value), message)
+    elif held.seen_half and DType.FLOAT in given.dtypes:
+        yield from written_with_float(asked, node, buffer, value, scope)
+    else:
+        casts = (value,) if is_named else ()
+        message = _on_some_paths(buffer)
+        yield Hazard(_RULE, node, casts, message, like=buffer)
+
+
+def _on_some_paths(buffer: ast.expr) -> str:
+    return (
+        f"`{ast.unparse(buffer)}` is float32 on some paths and may be half on others, and nothing "
+        "is converted here"
+    )
 
 
 def _differ(

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from amp_migrate.model.tensors.inference import Inference
 
 _Values: TypeAlias = "list[tuple[Dimensions, ast.expr, Scope]]"
-_DEEP = 10
+_DEEP = 12
 _WIDE = DType.FLOAT | DType.DOUBLE
 _ELEMENTWISE = frozenset(ops.pointwise.ROWS)
 _DRAWS = ("rsample", "sample", "log_prob")
@@ -220,6 +220,8 @@ class Dimensions:
         """Of what a call gives: an operator of torch, a distribution, functions
         in sight, or a layer.
         """
+        if self.program.canonical(call.func) in layers.PARAMETERS:
+            return self._most(call.args[:1], scope, deep)
         found = spelled(self.inference, call, scope)
         if found is not None:
             return self._computed(found, call, scope, deep)
@@ -239,7 +241,9 @@ class Dimensions:
         """`nn.Linear(3, 4)(x)`: a product with a matrix leaves a dimension."""
         value = self.program.values.of(call.func, scope)
         row = layers.layer(value.name)
-        if value.kind is not Kind.MODEL or value.mixed or row is None:
+        if value.kind is not Kind.MODEL or row is None:
+            return 0
+        if value.mixed or value.others:
             return 0
         op = row.op if row.role == "layer" else None
         if op is None or not call.args:
@@ -268,6 +272,8 @@ class Dimensions:
             return max(before + one, 0) if len(given) == 2 else max(one, 0)
         if op.name in MAKES_DIMENSIONS:
             return 1
+        if op.name == "nn.functional.linear" and len(given) > 1:
+            return int(self.least(given[1], scope, deep) > 1)
         if is_method(found, call) and op.name in SIZED:
             return _sizes(given[1:])
         if op.name in TAKES_SIZES:

@@ -42,7 +42,13 @@ def of_module(
     """
     found = _of_class(inference, value, call, scope)
     region = inference.where(call)
-    if not value.mixed or region is None:
+    if region is None or not (value.mixed or value.others):
+        return found
+    if value.others:
+        alike = value.others
+        more = (_of_class(inference, one, call, scope) for one in alike)
+        found = join([found, *more])
+    if not value.mixed:
         return found
     others = [
         _of_class(inference, one, call, scope)

@@ -19,6 +19,7 @@ from amp_migrate.model.syntax.module import (
 from amp_migrate.model.tensors.fact import FLOAT, DType, Fact, Origin, join
 from amp_migrate.model.tensors.one_call import handed_on
 from amp_migrate.model.tensors.results import result
+from amp_migrate.model.values.kinds import Value
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers
 
@@ -84,8 +85,17 @@ def sequential(
 def _through(
     inference: Inference, part: Part, given: Fact, call: ast.Call
 ) -> Fact:
+    made = inference.program.values.of(part.layer, part.scope)
+    return join(
+        _through_one(inference, one, given, call)
+        for one in (made, *made.others)
+    )
+
+
+def _through_one(
+    inference: Inference, made: Value, given: Fact, call: ast.Call
+) -> Fact:
     program = inference.program
-    made = program.values.of(part.layer, part.scope)
     if made.cls is not None:
         forward = program.graph.method(made.cls, "forward")
         if forward is None:

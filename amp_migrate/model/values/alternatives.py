@@ -10,6 +10,7 @@ from amp_migrate.model.values.kinds import UNKNOWN, Kind, Value
 from amp_migrate.torch_facts.optimizers import optimizer
 
 _SPECIAL = (Kind.WRAPPER, Kind.FOREIGN_OPTIMIZER)
+_MODULES = (Kind.MODEL, Kind.CRITERION)
 _OBJECTS = (Kind.OBJECT, Kind.WRAPPER)
 
 
@@ -35,7 +36,25 @@ def joined(graph: CallGraph, values: Iterable[Value]) -> Value:
         return _stepped(graph, telling)
     if differ(telling) or _are_several(telling):
         return telling[0]._replace(mixed=True)
-    return telling[0] if telling else known[0] if known else UNKNOWN
+    if telling:
+        return _of_classes(telling)
+    return known[0] if known else UNKNOWN
+
+
+def _of_classes(values: list[Value]) -> Value:
+    """The first, with those of other classes where it is a model."""
+    first = values[0]
+    if first.kind not in _MODULES or len(values) < 2:
+        return first
+    models = [
+        each._replace(others=())
+        for one in values
+        if one.kind in _MODULES
+        for each in (one, *one.others)
+    ]
+    named = {_make(one): one for one in reversed(models) if any(_make(one))}
+    named.pop(_make(first), None)
+    return first._replace(others=tuple(named.values()))
 
 
 def _stepped(graph: CallGraph, values: list[Value]) -> Value:

@@ -62,6 +62,8 @@ class Value(NamedTuple):
     """Whether it may be an optimizer or an object of another class, which is not a library's, as
     well.
     """
+    others: tuple[Value, ...] = ()
+    """What else a model may be, of other classes."""
 
     def __bool__(self) -> bool:
         return self.kind is not Kind.UNKNOWN
@@ -71,7 +73,10 @@ class Value(NamedTuple):
         foreign = self.foreign or (
             (home, self.cls) if self.cls is not None else None
         )
-        return self._replace(cls=None, foreign=foreign, held=None)
+        others = tuple(one.abroad(home) for one in self.others)
+        return self._replace(
+            cls=None, foreign=foreign, held=None, others=others
+        )
 
 
 UNKNOWN = Value(Kind.UNKNOWN)

@@ -13,6 +13,7 @@ from amp_migrate.model.syntax.module import Module
 from amp_migrate.planner.files.file_plan import Plan
 from amp_migrate.planner.half_done import Completion
 from amp_migrate.planner.half_safety.autograd_functions import Custom, functions
+from amp_migrate.planner.half_safety.cast_edits import casts_in
 from amp_migrate.planner.half_safety.custom_functions import decorations
 from amp_migrate.planner.loop_edits import LoopEdits, LoopPlan
 from amp_migrate.planner.preconditions.frameworks import switched
@@ -57,7 +58,7 @@ class FileAdditions:
         plan.introduced = replace(
             plan.introduced,
             regions=known | {c.header for c in done},
-            float_casts=plan.introduced.float_casts + len(casts),
+            float_casts=plan.introduced.float_casts + sum(map(casts_in, casts)),
         )
 
     def decorate(

@@ -23,6 +23,7 @@ from amp_migrate.model.tensors.fact import DType
 from amp_migrate.model.tensors.inference import Inference
 from amp_migrate.model.values.index_uses import counts
 from amp_migrate.planner.gradients.second_order import grad_keeps_graph
+from amp_migrate.planner.half_safety import cast_edits
 from amp_migrate.planner.half_safety.arrays_of_half import array_of_half
 from amp_migrate.planner.half_safety.autograd_functions import (
     Custom,
@@ -65,7 +66,7 @@ from amp_migrate.planner.half_safety.set_apart import set_apart
 from amp_migrate.planner.half_safety.written_places import where_written
 from amp_migrate.planner.refusal import Refusal, place_of
 from amp_migrate.project.import_paths import resolved
-from amp_migrate.rewrite.edits import ReplaceExpression, Template
+from amp_migrate.rewrite.edits import ReplaceExpression
 from amp_migrate.torch_facts.ops import Trait
 
 
@@ -178,7 +179,7 @@ class Hazards:
         """
         other.check_here(function.body, other.program.scope(function))
         if other.program is self.program:
-            self.casts = {**other.casts, **self.casts}
+            cast_edits.put_all(self.casts, other.casts)
             self.islands = {**other.islands, **self.islands}
             self.functions |= other.functions
             return
@@ -302,18 +303,27 @@ class Hazards:
                 hazard.rule, hazard.node, hazard.message, hazard.files
             )
         for expr in hazard.casts:
-            self.cast(expr, hazard.rule)
+            self.cast(expr, hazard.rule, hazard.like)
 
     def leave(self, statement: ast.stmt) -> None:
         """A statement gets an `autocast(enabled=False)` of its own."""
         self.inside.leave(statement)
         self.asked.inference.left(statement)
 
-    def cast(self, expr: ast.expr, rule: str = "dtype-strict-inplace") -> None:
+    def cast(
+        self,
+        expr: ast.expr,
+        rule: str = "dtype-strict-inplace",
+        like: ast.expr | None = None,
+    ) -> None:
         """`expr` becomes `expr.float()`, unless it is float already or no float at all; what a call
-        writes in place, where it is made.
+        writes in place, where it is made. What is written into `like` gets its dtype.
         """
         home = self.program.module.scope_of(expr)
+        if like is not None and cast_edits.has_dtype(self.asked, like):
+            edit = cast_edits.cast_edit(self.program.module, expr, like)
+            cast_edits.put(self.casts, edit, rule)
+            return
         if says_float(expr) or counts(self.program, expr, home):
             return
         made = where_written(self.asked, expr, rule)
@@ -321,10 +331,8 @@ class Hazards:
             for one in made:
                 self.cast(one, rule)
             return
-        span = self.program.module.span(expr)
-        self.casts.setdefault(
-            ReplaceExpression(span, Template("$0.float()", (span,))), rule
-        )
+        edit = cast_edits.cast_edit(self.program.module, expr)
+        cast_edits.put(self.casts, edit, rule)
         self.asked.inference.cast(expr)
 
     def split(self, call: ast.Call, sequence: str, is_float: bool) -> None:
@@ -362,7 +370,9 @@ class Hazards:
         )
         own = program.module.span(function)
         plain = plain and all(
-            own.start <= one.target.start < own.end for one in elsewhere.casts
+            cast_edits.is_to_float(one)
+            and own.start <= one.target.start < own.end
+            for one in elsewhere.casts
         )
         given = [
             (argument(c, inner, n, False), rule)

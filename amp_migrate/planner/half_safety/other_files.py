@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from amp_migrate.model.program import Program
+from amp_migrate.planner.half_safety.cast_edits import called_in
 from amp_migrate.planner.refusal import Refusal, file_seen_from
 from amp_migrate.project.import_paths import resolved
 from amp_migrate.rewrite.edits import ReplaceExpression
@@ -63,7 +64,8 @@ def cast_elsewhere(
     line = source[: edit.target.start].count(b"\n") + 1
     text = _receiver(source[edit.target.start : edit.target.end].decode())
     place = f"{file_seen_from(here, program)}:{line}"
-    message = f"{place} breaks in half precision: write `{text}.float()` there, then run again"
+    cast = f"{text}{called_in(edit)}"
+    message = f"{place} breaks in half precision: write `{cast}` there, then run again"
     return Refusal(rule, node, message, files=(resolved(program.module.path),))
 
 

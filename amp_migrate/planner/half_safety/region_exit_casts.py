@@ -54,7 +54,7 @@ def casts_after(
         casts = [one for one in hazard.casts if hazards.is_seen_half(one)]
         if casts and hazard.certain:
             for one in casts:
-                hazards.cast(one, hazard.rule)
+                hazards.cast(one, hazard.rule, hazard.like)
     for node, where in _inner_first(program, nodes):
         if program.module.statement_of(node) in hazards.islands:
             continue  # judged when it was set apart

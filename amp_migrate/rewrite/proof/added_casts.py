@@ -1,4 +1,6 @@
-"""Each added `.float()` is called on what can only be a floating-point tensor."""
+"""Each added `.float()` is called on what can only be a floating-point tensor, and each added
+`.to(out.dtype)` on a tensor that is written into `out`.
+"""
 
 from __future__ import annotations
 
@@ -14,24 +16,31 @@ from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType, Fact
 from amp_migrate.model.values.index_uses import counts
 from amp_migrate.rewrite.proof.class_numbers import may_be_classes
+from amp_migrate.rewrite.proof.compare import cast_like, is_float_cast
 from amp_migrate.rewrite.proof.demands import demands_of
 from amp_migrate.rewrite.proof.doubles import Doubles
 from amp_migrate.rewrite.proof.plain_parts import is_out_of_sight
 from amp_migrate.rewrite.proof.receivers import receivers_of
 from amp_migrate.rewrite.proof.rewritten_file import RewrittenFile, Unproved
 from amp_migrate.rewrite.proof.taken_apart import is_taken_apart
+from amp_migrate.rewrite.proof.written_dtypes import fault_of_write
 
 
 class AddedCasts(RewrittenFile):
     """The casts that a file has more than its original."""
 
     def casts(self, original: ast.Module) -> Iterator[Unproved]:
-        """Added `.float()` calls on what is known to be no floating-point tensor."""
+        """Added casts of what is known to be no tensor that they leave as it is with AMP off."""
         for node in (
             self._added(original) if self.introduced.float_casts else ()
         ):
             scope = self.program.module.scope_of(node)
-            why = self._fault(node, scope)
+            like = cast_like(node)
+            why = (
+                self._fault(node, scope)
+                if like is None
+                else fault_of_write(self.program, node, like, scope)
+            )
             if why is not None:
                 yield self.failure(node, why)
 
@@ -103,10 +112,4 @@ class AddedCasts(RewrittenFile):
 
 
 def _is_cast(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and not node.args
-        and not node.keywords
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "float"
-    )
+    return is_float_cast(node) or cast_like(node) is not None

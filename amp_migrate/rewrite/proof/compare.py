@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from amp_migrate.model.naming.names import dotted_name
+
 EXCERPT = 90
 SKIPPED = frozenset({"type_ignores", "type_comment"})
 _Pair: TypeAlias = tuple[object, object, ast.AST, ast.AST]
@@ -34,15 +36,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether they are the same program, and how many `.float()` calls only the output has."""
+    """Whether they are the same program, and how many casts only the output has."""
 
     difference: Difference | None
     float_casts: int
 
 
 def compare(original: ast.AST, output: ast.AST) -> Comparison:
-    """Walk both trees in step; a `.float()` that only the output has is counted and looked
-    through.
+    """Walk both trees in step; a `.float()`, or `.to(x.dtype)`, that only the output has is counted
+    and looked through.
     """
     apart, casts = _walked(original, output)
     return Comparison(_difference(*apart) if apart else None, casts)
@@ -51,7 +53,7 @@ def compare(original: ast.AST, output: ast.AST) -> Comparison:
 def _walked(
     original: ast.AST, output: ast.AST
 ) -> tuple[tuple[ast.AST, ast.AST] | None, int]:
-    """The statements that differ first, and how many `.float()` calls the output has more."""
+    """The statements that differ first, and how many casts the output has more."""
     casts = 0
     pending: list[_Pair] = [(original, output, original, output)]
     while pending:
@@ -59,8 +61,7 @@ def _walked(
         if (
             isinstance(right, ast.Call)
             and isinstance(right.func, ast.Attribute)
-            and _is_float_cast(right)
-            and not _is_float_cast(left)
+            and _is_added(left, right)
         ):
             casts += 1
             pending.append((left, right.func.value, left_near, right_near))
@@ -109,10 +110,30 @@ def _nearest(node: object, near: ast.AST) -> ast.AST:
     return near
 
 
-def _is_float_cast(node: object) -> bool:
+def _is_added(left: object, right: ast.Call) -> bool:
+    """Whether the output has a cast where the original has none of this kind."""
+    if is_float_cast(right):
+        return not is_float_cast(left)
+    return cast_like(right) is not None and cast_like(left) is None
+
+
+def is_float_cast(node: object) -> bool:
+    """`x.float()`"""
     if not isinstance(node, ast.Call) or node.args or node.keywords:
         return False
     return isinstance(node.func, ast.Attribute) and node.func.attr == "float"
+
+
+def cast_like(node: object) -> ast.expr | None:
+    """`out` of `x.to(out.dtype)`, which has a name."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return None
+    func, given = node.func, node.args[0]
+    is_cast = isinstance(func, ast.Attribute) and func.attr == "to"
+    if not is_cast or not isinstance(given, ast.Attribute):
+        return None
+    is_named = given.attr == "dtype" and dotted_name(given.value) is not None
+    return given.value if is_named else None
 
 
 def _difference(left: ast.AST, right: ast.AST) -> Difference:
