@@ -101,3 +101,15 @@ def may_be_of_tensor(device: ast.expr, value: DeviceValue) -> bool:
 def is_tensor(expr: ast.expr) -> bool:
     """`next(model.parameters())`, whose `.device` is one."""
     return isinstance(expr, ast.Call) and dotted_name(expr.func) == "next"
+
+
+def names_device(expr: ast.expr | None) -> bool:
+    """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
+    while isinstance(expr, ast.Subscript):
+        expr = expr.value
+    last = (
+        expr.attr
+        if isinstance(expr, ast.Attribute)
+        else getattr(expr, "id", "")
+    )
+    return "dev" in last.lower()

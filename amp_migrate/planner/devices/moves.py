@@ -15,7 +15,7 @@ from amp_migrate.model.devices.forms import (
     Form,
     bare_names,
 )
-from amp_migrate.model.devices.sources import may_be_of_tensor
+from amp_migrate.model.devices.sources import may_be_of_tensor, names_device
 from amp_migrate.model.files.import_groups import beside
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
@@ -27,6 +27,7 @@ from amp_migrate.planner.devices.default_devices import entered, may_be_cuda
 from amp_migrate.planner.devices.guards import guards_before
 from amp_migrate.planner.devices.loaded_values import is_loaded_in
 from amp_migrate.planner.devices.mover_methods import calls_of_mover
+from amp_migrate.planner.devices.moving_lambdas import handed_beside
 from amp_migrate.planner.devices.sure_moves import arms, is_sure, leaves_cpu
 from amp_migrate.planner.devices.typed_moves import named_on_cuda
 from amp_migrate.torch_facts.devices import DEVICES
@@ -156,9 +157,20 @@ class DeviceUse:
     @cached_property
     def helped(self) -> bool:
         """Whether a function of a file beside the program moves what it is given, as
-        `to_cuda(batch)` does.
+        `to_cuda(batch)` does, or a lambda that is handed to another.
         """
-        return any(self._moved_abroad(c, s) for c, s in self._calls)
+        return any(
+            self._moved_abroad(c, s) or self._moved_by_lambda(c, s)
+            for c, s in self._calls
+        )
+
+    def _moved_by_lambda(self, call: ast.Call, scope: Scope) -> bool:
+        """Whether a device other than the CPU is handed over beside a lambda that moves."""
+        for one in handed_beside(call):
+            value = self.devices.of(one, scope)
+            if self._is_device(one, value, Kind.UNKNOWN, scope):
+                return not value.is_cpu
+        return False
 
     def _moved_abroad(self, call: ast.Call, scope: Scope) -> bool:
         other, function = self.program.values.abroad(call.func, scope) or (
@@ -385,15 +397,3 @@ def _is_move(call: ast.Call) -> bool:
 
 def _is_typed(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "type"
-
-
-def names_device(expr: ast.expr | None) -> bool:
-    """A name of which nothing is in sight: all that tells a device from a dtype or a tensor."""
-    while isinstance(expr, ast.Subscript):
-        expr = expr.value
-    last = (
-        expr.attr
-        if isinstance(expr, ast.Attribute)
-        else getattr(expr, "id", "")
-    )
-    return "dev" in last.lower()

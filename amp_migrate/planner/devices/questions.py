@@ -15,6 +15,7 @@ from amp_migrate.model.devices.forms import (
     may_be_cpu,
 )
 from amp_migrate.model.devices.handed_in import device_handed_in, makes
+from amp_migrate.model.devices.sources import names_device
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
@@ -22,7 +23,7 @@ from amp_migrate.model.syntax.opposites import conjuncts
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.planner.devices.guards import may_tell_device
 from amp_migrate.planner.devices.mover_methods import is_left_to_callers
-from amp_migrate.planner.devices.moves import DeviceUse, Move, names_device
+from amp_migrate.planner.devices.moves import DeviceUse, Move
 from amp_migrate.planner.devices.sure_moves import is_demanded
 from amp_migrate.planner.spelling import Spellings, Switch
 from amp_migrate.planner.switch.reading_place import ReadingPlace
