@@ -117,13 +117,13 @@ def _same_program(
     restore(before, introduced.settings)
     restore(after, introduced.settings)
     set_aside(before, after)
-    leave_out(before)
     if clash and (taken := Eraser(introduced).run(before)):
         message = f"line {taken[0]} of the original already uses what the rewrite would introduce"
         yield Failure("same-program", 1, message)
         return
     Eraser(introduced).run(after)
     for tree in (before, after):
+        leave_out(tree)
         inline(tree, introduced.hoisted, introduced.losses)
     found = compare(before, after)
     if found.difference:
