@@ -21,7 +21,8 @@ def fault_of_write(
     program: Program, cast: ast.Call, like: ast.expr, scope: Scope
 ) -> str | None:
     """Why a cast to the dtype of `like` may fail, or change a value with AMP off."""
-    if dotted_name(like) != _written_into(program, cast, scope):
+    into = _written_into(program, cast, scope)
+    if into is None or dotted_name(into) != dotted_name(like):
         return "nothing shows that its dtype is the same without AMP"
     assert isinstance(cast.func, ast.Attribute)
     receivers = receivers_of(program)
@@ -30,23 +31,24 @@ def fault_of_write(
         return "it may be no floating-point tensor"
     if not receivers.is_tensor(cast, scope):
         return "nothing shows that it is a tensor"
-    held = program.precision.of(like, scope)
-    is_open = held.container or not held.dtypes & FLOATING
-    is_told = not held.dtypes & (NO_TENSOR | DType.UNKNOWN)
-    if is_open or not (is_told or receivers.made(like, scope, _DEEP)):
+    held = program.precision.of(into, scope)
+    is_other = held.container or held.dtypes & NO_TENSOR
+    is_told = held.dtypes & FLOATING and not held.dtypes & DType.UNKNOWN
+    if is_other or not (is_told or receivers.made(into, scope, _DEEP)):
         return f"nothing shows that `{ast.unparse(like)}` is a tensor"
     return None
 
 
-def _written_into(program: Program, cast: ast.Call, scope: Scope) -> str | None:
-    """The name of what a value is written into where it stands."""
+def _written_into(
+    program: Program, cast: ast.Call, scope: Scope
+) -> ast.expr | None:
+    """What a value is written into where it stands."""
     above = program.module.parents.get(cast)
     if isinstance(above, ast.keyword):
         above = program.module.parents.get(above)
     if isinstance(above, ast.Assign) and len(above.targets) == 1:
         target = above.targets[0]
-        into = target.value if isinstance(target, ast.Subscript) else None
-        return dotted_name(into) if into is not None else None
+        return target.value if isinstance(target, ast.Subscript) else None
     if not isinstance(above, ast.Call):
         return None
     found = spelled(program.precision.inference, above, scope)
@@ -54,4 +56,4 @@ def _written_into(program: Program, cast: ast.Call, scope: Scope) -> str | None:
     pair = written(above, found) if found is not None and is_strict else None
     if pair is None or pair[1] is not cast:
         return None
-    return dotted_name(pair[0])
+    return pair[0]

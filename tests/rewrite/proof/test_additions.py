@@ -471,3 +471,20 @@ def test_one_scaler_steps_with_what_another_has_scaled() -> None:
     found = failures(SCALES + STEPS.format(", scaler=scaler", "scaler.step(opt)\n"))
     assert not any("loss_of" in one for one in found)
     assert "loss_of(x)" not in failures(SCALES + STEPS.format("", ""))
+
+
+WRITE = "out = torch.zeros(4, 8)\nvalue, other = torch.ones(2, 8), torch.zeros(2)\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "is_proved"),
+    [
+        ("out[torch.tensor([0, 2])] = value.to(out.dtype)", True),
+        ("out.index_add_(0, torch.tensor([0, 2]), value.to(out.dtype))", True),
+        ("out[torch.tensor([0, 2])] = value.to(other.dtype)", False),
+        ("out = value.to(out.dtype)", False),
+        ("out.index_add_(0, torch.tensor([0, 2]).to(out.dtype), value)", False),
+    ],
+)
+def test_a_cast_to_the_dtype_of_what_is_written(written: str, is_proved: bool) -> None:
+    assert (not failures(f"{WRITE}{written}\n", casts=1)) is is_proved
