@@ -38,6 +38,7 @@ def refuse_taken(
     nobody sees.
     """
     for scope, region in regions:
+        _refuse_own(program, scope, region)
         _refuse_helpers(program, scope, region)
         for node, where in reachable(program, region.statements(), scope):
             refuse_backward(program, node, where)
@@ -64,6 +65,26 @@ def _refuse_abroad(program: Program, scope: Scope, region: Region) -> None:
                 raise must_be_float(
                     region.first, f"here `{function.name}` takes them"
                 )
+
+
+def _refuse_own(program: Program, scope: Scope, region: Region) -> None:
+    """Raise Refusal where the body of a loop takes gradients of what a region computes:
+    `fast = autograd.grad(loss, weights, create_graph=True)`.
+    """
+    for call in scope.calls:
+        if program.canonical(call.func) != GRAD:
+            continue
+        for one in _outputs(call):
+            if isinstance(one, ast.Name) and _is_made_in(program, one, region):
+                raise must_be_float(
+                    call,
+                    f"`{ast.unparse(call.func)}` takes them of `{one.id}`",
+                )
+
+
+def _outputs(grad: ast.Call) -> list[ast.expr]:
+    named = [k.value for k in grad.keywords if k.arg == "outputs"]
+    return [*named, *grad.args[:1]]
 
 
 def _refuse_helpers(program: Program, scope: Scope, region: Region) -> None:
@@ -120,8 +141,7 @@ def _differentiated(
     is_bound = inner.takes_receiver
     for asked in inner.calls:
         if home.canonical(asked.func) == GRAD:
-            named = [k.value for k in asked.keywords if k.arg == "outputs"]
-            for one in [*named, *asked.args[:1]]:
+            for one in _outputs(asked):
                 name = one.id if isinstance(one, ast.Name) else ""
                 given = argument(call, inner, name, is_bound)
                 if isinstance(given, ast.Name):
