@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half import float_casts
 from amp_migrate.config import Settings
 from amp_migrate.model.autocast.precision import says_float
 from amp_migrate.model.autocast.regions import Region
@@ -13,11 +14,7 @@ from amp_migrate.model.forwards.losses import callables, is_library_bce, is_told
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Scope
 from amp_migrate.model.syntax.queries import calls_in
-from amp_migrate.rewrite.edits import (
-    ReplaceExpression,
-    Template,
-    WrapStatements,
-)
+from amp_migrate.rewrite.edits import WrapStatements
 
 RULE = Rule("bce-under-autocast", severity="error")
 _MESSAGE = (
@@ -112,14 +109,10 @@ def _fix(
         return None
     span = program.module.span(statement)
     device = region.device or "cuda"
-    casts = [
-        ReplaceExpression(
-            program.module.span(one),
-            Template("$0.float()", (program.module.span(one),)),
-        )
-        for one in call.args[:2]
-        if not says_float(one)
-    ]
+    given = [one for one in call.args[:2] if not says_float(one)]
+    casts = float_casts(program, given)
+    if given and not casts:
+        return None
     wrap = WrapStatements(
         span, span, f'{torch}.autocast("{device}", enabled=False)'
     )

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._half import to_float
 from amp_migrate.config import Settings
 from amp_migrate.model.program import Program
-from amp_migrate.rewrite.edits import ReplaceExpression, Template
 
 RULE = Rule("bf16-to-numpy", severity="error")
 _CONVERTERS = {
@@ -55,7 +55,7 @@ def _converted(program: Program, call: ast.Call) -> ast.expr | None:
     )
 
 
-def _fix(program: Program, tensor: ast.expr) -> Fix:
+def _fix(program: Program, tensor: ast.expr) -> Fix | None:
     """The cast comes first, so that what is moved is float32 already."""
     while (
         isinstance(tensor, ast.Call)
@@ -65,10 +65,9 @@ def _fix(program: Program, tensor: ast.expr) -> Fix:
         if tensor.func.attr == "detach":
             break
         tensor = tensor.func.value
-    span = program.module.span(tensor)
-    edit = ReplaceExpression(span, Template("$0.float()", (span,)))
-    return Fix(
-        "safe",
-        "convert to float32 first, which holds every bfloat16 number",
-        (edit,),
+    return to_float(
+        program,
+        [tensor],
+        safe=True,
+        message="convert to float32 first, which holds every bfloat16 number",
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from amp_migrate.checks._code import Code
-from amp_migrate.checks._finding import Finding, Fix, Rule, finding_at
+from amp_migrate.checks._finding import Finding, Rule, finding_at
+from amp_migrate.checks._half import to_float
 from amp_migrate.checks._layers_behind import gives_product
 from amp_migrate.checks._region_values import bare_uses, half_names, note
 from amp_migrate.checks._regions import Region, region_of, regions, statements
@@ -21,7 +21,7 @@ from amp_migrate.model.syntax.module import (
 )
 from amp_migrate.model.syntax.queries import nodes_in
 from amp_migrate.model.tensors.fact import DType
-from amp_migrate.model.values.kinds import Kind, criterion_name
+from amp_migrate.model.values.kinds import criterion_name
 from amp_migrate.torch_facts.methods import TYPES, WIDENS
 
 RULE = Rule("nested-disable-without-float", severity="error")
@@ -98,16 +98,11 @@ def _in_island(
             if head is not None
             else []
         )
-        if uses:
-            code = Code(program, uses[0])
-            fix = Fix(
-                "safe"
-                if all(_is_tensor(program, u) for u in uses)
-                else "unsafe",
-                "cast it to float32",
-                tuple(code.replace(u, "$0.float()", u) for u in uses),
-            )
-            place = _operation(program, uses[0])
+        place = _operation(program, uses[0]) if uses else None
+        fix = to_float(program, uses, True, "cast it to float32")
+        if place is not None and (
+            fix is not None or not _is_out_of_sight(program, place)
+        ):
             yield finding_at(
                 program,
                 place,
@@ -125,19 +120,17 @@ def _is_float(program: Program, use: ast.expr) -> bool:
     return known.dtypes == DType.FLOAT and not known.container
 
 
-def _is_tensor(program: Program, use: ast.expr) -> bool:
-    """Whether a value is one tensor, as what torch computes with is; what a model out of sight
-    gives may be a list of them.
+def _is_out_of_sight(program: Program, place: ast.expr) -> bool:
+    """Whether a function is called that nobody sees, which may take a list, and cast each of it;
+    a model computes with what it gets.
     """
-    place, scope = _operation(program, use), program.module.scope_of(use)
-    if isinstance(place, ast.BinOp):
-        return True
-    known = program.precision.of(use, scope)
-    if known.dtypes and not known.container:
-        return True
-    return isinstance(place, ast.Call) and (
+    if not isinstance(place, ast.Call):
+        return False
+    scope = program.module.scope_of(place)
+    return not (
         (program.canonical(place.func) or "").startswith("torch.")
-        or program.values.of(place.func, scope).kind is Kind.CRITERION
+        or any(targets(program, place, scope))
+        or program.effects.is_forward(place, scope)
     )
 
 

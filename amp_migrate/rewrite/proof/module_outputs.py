@@ -14,7 +14,7 @@ from amp_migrate.torch_facts.distributions import distribution
 _MODULES = (Kind.MODEL, Kind.CRITERION)
 
 
-def takes_no_several(program: Program, cast: ast.Call) -> bool:
+def takes_no_several(program: Program, cast: ast.expr) -> bool:
     """`x.float().sum()`, `y.to(x.float())`, `Categorical(logits=x.float())`: no list, tuple or dict
     will do.
     """
