@@ -27,6 +27,7 @@ from amp_migrate.model.tensors.parameters import (
     spread_arguments,
 )
 from amp_migrate.torch_facts import ops
+from amp_migrate.torch_facts.ops.roles import VALUES
 
 Step: TypeAlias = "tuple[ast.expr, Place, Path] | Origin | Unseen"
 """An expression, its place and the part of it that is meant; where it ends, why."""
@@ -70,7 +71,11 @@ class Names:
         if isinstance(expr, ast.Attribute) and read is not None:
             return expr.value, step, path
         # Nothing in sight sets it.
-        return self._left(expr, place)
+        left = self._left(expr, place)
+        if isinstance(expr, ast.Attribute) and expr.attr == VALUES:
+            picked = expr.value, step, (0, *path)  # `x.max(1).values`
+            return left if left is Origin.GIVEN else picked
+        return left
 
     def _left(self, expr: ast.expr, place: Place) -> Step:
         """What cannot be followed any further."""

@@ -9,7 +9,13 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.torch_facts import ops
 from amp_migrate.torch_facts.ops import Op, Trait
-from amp_migrate.torch_facts.ops.roles import AVERAGES, CASTS, LENGTHS, TOTALS
+from amp_migrate.torch_facts.ops.roles import (
+    AVERAGES,
+    CASTS,
+    LENGTHS,
+    SORTS,
+    TOTALS,
+)
 
 _KEPT = (
     frozenset("abs neg mean pow square".split())
@@ -27,7 +33,8 @@ def passes(op: Op, trait: Trait) -> bool:
     """Whether an operator keeps a value at 0 or 1 there."""
     is_sum = trait is Trait.LOG and op.name in TOTALS
     is_kept = op.name in _KEPT or op.name in LENGTHS
-    return is_sum or is_kept or op.result in CASTS
+    is_picked = Trait.PICKS in op.traits or op.name in SORTS
+    return is_sum or is_kept or is_picked or op.result in CASTS
 
 
 def makes_anew(op: Op, *, complemented: bool = False) -> bool:

@@ -66,6 +66,19 @@ OUTER_SUMS = ("einsum", "outer", "nn.functional.linear")
 """Products in whose terms a sum of their operands grows with the batch."""
 PLUS_PRODUCTS = ("addmm", "baddbmm")
 """Of three operands, of which the last two are multiplied."""
+SORTS = (
+    "sort",
+    "msort",
+    "topk",
+    "kthvalue",
+    "mode",
+    "cummax",
+    "cummin",
+    "aminmax",
+)
+"""What gives values of its operand, most with the places where they stood."""
+VALUES = "values"
+"""The name of the values beside their places: `x.sort().values`."""
 CASTS = ("cast", "float32", "double", "half")
 """What a row says of its result where the operator converts what it takes."""
 CONVERSIONS = (*CASTS, "int", "bool")
