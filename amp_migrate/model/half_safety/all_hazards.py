@@ -37,6 +37,7 @@ from amp_migrate.model.half_safety import (
     singular,
     spectra,
     tested_dtypes,
+    unlike_dtypes,
     writes,
 )
 from amp_migrate.model.half_safety.hazard import Asked, Hazard
@@ -107,6 +108,7 @@ def hazards(
             yield from distributions.hazards(asked, node, scope)
         yield from demands.hazards(asked, node, scope)
         yield from tested_dtypes.hazards(asked, node, scope)
+        yield from unlike_dtypes.hazards(asked, node, scope)
         yield from finite_differences.hazards(asked, node, scope)
         yield from row_differences.hazards(asked, node, scope)
         yield from _of_kind(asked, node, scope)

@@ -16,6 +16,7 @@ from amp_migrate.model.tensors.spelling import operands, spelled
 from amp_migrate.model.values.literals import number
 
 _DEEP = 16
+_NEAR = 6
 _TURNS = ("to", "type", "type_as")
 _VIEWS = ("data", "T", "mT")
 
@@ -43,6 +44,46 @@ def _is_like(asked: Asked, value: ast.expr, like: ast.expr) -> bool:
     reaching = asked.inference.program.reaching
     held = reaching.at(given, name).bindings
     return held == reaching.at(like, name).bindings
+
+
+def is_turned_to(
+    asked: Asked, expr: ast.expr, dtype: ast.expr, deep: int = _NEAR
+) -> bool:
+    """Whether a value has the dtype that a variable names: `x.to(dtype)`, `x.to(dtype).view(-1)`,
+    `torch.zeros(n, dtype=dtype)`, or a name for one of these.
+    """
+    if deep == 0 or expr in asked.inference.casts:
+        return False
+    if isinstance(expr, ast.Call) and _names(asked, expr, dtype):
+        return True
+    inner: list[ast.expr | None] = []
+    if isinstance(expr, ast.Call):
+        inner = [_kept(asked, expr)]
+    elif isinstance(expr, ast.BinOp):
+        inner = [_beside_number(asked, expr)]
+    elif _is_view(expr):
+        inner = [expr.value]
+    elif (dotted := dotted_name(expr)) is not None:
+        found = asked.inference.program.reaching.at(expr, dotted).bindings
+        inner = [one.value if _is_whole(one) else None for one in found]
+    return bool(inner) and all(
+        one is not None and is_turned_to(asked, one, dtype, deep - 1)
+        for one in inner
+    )
+
+
+def _names(asked: Asked, call: ast.Call, dtype: ast.expr) -> bool:
+    """Whether a call asks for the dtype that a variable holds there, as it was last bound."""
+    func, name = call.func, dotted_name(dtype)
+    given = [one.value for one in call.keywords if one.arg == "dtype"]
+    if isinstance(func, ast.Attribute) and func.attr in _TURNS:
+        given += call.args
+    reaching = asked.inference.program.reaching
+    return name is not None and any(
+        dotted_name(one) == name
+        and reaching.at(one, name).bindings == reaching.at(dtype, name).bindings
+        for one in given
+    )
 
 
 def _origin(asked: Asked, expr: ast.expr, deep: int) -> tuple[Binding, ...]:

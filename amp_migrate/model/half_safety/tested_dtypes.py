@@ -21,7 +21,7 @@ _OTHER = (ast.NotEq, ast.IsNot, ast.NotIn)
 def hazards(asked: Asked, node: ast.AST, scope: Scope) -> Iterator[Hazard]:
     """The tests and look-ups at `node` that half tensors do not pass."""
     for asks, test in _that_raise(asked, node, scope):
-        for tensor, home in _tensors(asked, asks, scope, _HOPS):
+        for tensor, home in tensors(asked, asks, scope, _HOPS):
             if asked.fact(tensor, home).seen_half:
                 message = (
                     f"the program demands that `{ast.unparse(tensor)}` is float32, and "
@@ -39,7 +39,7 @@ def _that_raise(
     if isinstance(node, ast.Assert):
         yield from _compared(asked, node.test, _SAME)
     elif isinstance(node, ast.If):
-        if _raises(node.body):
+        if raises(node.body):
             yield from _compared(asked, node.test, _OTHER)
         yield from _of_chain(asked, node)
     elif isinstance(node, ast.Subscript) and _holds_tables(asked):
@@ -55,7 +55,7 @@ def _of_chain(asked: Asked, node: ast.If) -> Iterator[tuple[ast.expr, ast.AST]]:
     while len(rest) == 1 and isinstance(rest[0], ast.If):
         tests.append(rest[0].test)
         rest = rest[0].orelse
-    if not _raises(rest):
+    if not raises(rest):
         return
     named = {name for test in tests for name in _dtypes(asked, test)}
     if _lack_half(named):
@@ -73,7 +73,8 @@ def _compared(
             yield from ((side, one) for side in (one.left, *one.comparators))
 
 
-def _raises(body: list[ast.stmt]) -> bool:
+def raises(body: list[ast.stmt]) -> bool:
+    """Whether a branch raises."""
     return any(isinstance(one, ast.Raise) for one in body)
 
 
@@ -121,7 +122,7 @@ def _keys(asked: Asked, table: ast.expr) -> set[str]:
     return found
 
 
-def _tensors(
+def tensors(
     asked: Asked, expr: ast.expr, scope: Scope, hops: int
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """The tensors whose dtype an expression is: of `x.dtype`, of a variable that holds that, and of
@@ -135,10 +136,10 @@ def _tensors(
     for binding in program.reaching.at(expr, expr.id).bindings:
         if binding.how == "parameter":
             for given, where in arguments(program, binding):
-                yield from _tensors(asked, given, where, hops - 1)
+                yield from tensors(asked, given, where, hops - 1)
         elif (
             binding.value is not None
             and binding.value in program.module.parents
         ):
             where = program.module.scope_of(binding.value)
-            yield from _tensors(asked, binding.value, where, hops - 1)
+            yield from tensors(asked, binding.value, where, hops - 1)
