@@ -48,7 +48,7 @@ def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
     """The first call of a scope that makes a model, or all of them, another dtype, and why."""
     for call in scope.calls:
         if _sets_default(program, call):
-            where = _where(program, call)
+            where = under_option(program, call)
             return (
                 call,
                 f"`{ast.unparse(call)}`{where}: the default dtype is not float32",
@@ -59,12 +59,12 @@ def _half(program: Program, scope: Scope) -> tuple[ast.Call, str] | None:
             verb = "makes" if _is_told(program, call) else "may make"
             return call, (
                 f"`{ast.unparse(call.func)}` {verb} the model another dtype"
-                f"{_where(program, call)}: GradScaler and autocast are for float32 parameters"
+                f"{under_option(program, call)}: GradScaler and autocast are for float32 parameters"
             )
     return None
 
 
-def _where(program: Program, call: ast.Call) -> str:
+def under_option(program: Program, call: ast.AST) -> str:
     """The option that a conversion depends on: without it the loop is like any other."""
     inner: ast.AST = call
     for around in program.module.ancestors(call):
@@ -103,7 +103,7 @@ def _choices(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
     yield expr
     if isinstance(expr, ast.Subscript):
         yield from _entries(program, expr.value)
-    for value in _given(program, expr):
+    for value in values_given(program, expr):
         yield value
         if isinstance(value, ast.IfExp):
             yield from (value.body, value.orelse)
@@ -115,12 +115,12 @@ def _entries(program: Program, table: ast.expr) -> Iterator[ast.expr]:
     """What stands in a display of a dictionary, or in one that a name holds."""
     if isinstance(table, ast.Dict):
         yield from table.values
-    for one in _given(program, table):
+    for one in values_given(program, table):
         if isinstance(one, ast.Dict):
             yield from one.values
 
 
-def _given(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
+def values_given(program: Program, expr: ast.expr) -> Iterator[ast.expr]:
     """What the name was given."""
     name = dotted_name(expr)
     if name is None:

@@ -24,6 +24,7 @@ from amp_migrate.planner.preconditions.already_half import refuse_half
 from amp_migrate.planner.preconditions.anomaly_detection import (
     refuse_anomaly_detection,
 )
+from amp_migrate.planner.preconditions.cast_by_hand import refuse_cast_by_hand
 from amp_migrate.planner.refusal import Refusal, Skip, place_of
 from amp_migrate.planner.regions.forwards_that_train import refuse_forward
 from amp_migrate.project.module_graph import Project
@@ -212,6 +213,7 @@ def screen_training(
     if marked and not scaled:
         raise keeps_graph(backwards[0])
     refuse_half(program, scope)
+    refuse_cast_by_hand(program, scope, backwards)
     refuse_forward(program, project or Project(), scope, backwards[0])
     if scaled:
         refuse_anomaly_detection(
