@@ -63,5 +63,7 @@ def device(name: str) -> Device | None:
 SETS_DEVICE = ("torch.set_default_device", "torch.set_default_tensor_type")
 """What makes all tensors on another device from there on."""
 HAS_ACCELERATOR = ("torch.cuda.is_available", "torch.accelerator.is_available")
+TAKES_DEVICES = ("device", "device_ids", "output_device", "map_location")
+"""Arguments that are devices, and nothing else, wherever torch takes them."""
 INDICES = ("torch.cuda.current_device", "torch.distributed.get_rank")
 """Whole numbers that tell a device."""

@@ -31,7 +31,7 @@ def may_be_class(
     return any(
         may_be_class(program, value, where, deep - 1)
         for binding in program.reaching.at(expr, name).bindings
-        for value, where in _values(program, binding, scope)
+        for value, where in given_values(program, binding, scope)
     )
 
 
@@ -46,7 +46,7 @@ def _names_class(program: Program, expr: ast.expr, scope: Scope) -> bool:
     return imported.rpartition(".")[2][:1].isupper()
 
 
-def _values(
+def given_values(
     program: Program, binding: Binding, scope: Scope
 ) -> Iterator[tuple[ast.expr, Scope]]:
     """What a binding may give its name."""

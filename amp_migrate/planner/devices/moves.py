@@ -9,12 +9,9 @@ from functools import cached_property
 
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.conditions.presence import asks_for_it
+from amp_migrate.model.devices.dtypes import may_be_dtype
 from amp_migrate.model.devices.expressions import Devices
-from amp_migrate.model.devices.forms import (
-    DeviceValue,
-    Form,
-    bare_names,
-)
+from amp_migrate.model.devices.forms import DeviceValue, Form, bare_names
 from amp_migrate.model.devices.sources import may_be_of_tensor, names_device
 from amp_migrate.model.files.import_groups import beside
 from amp_migrate.model.naming.names import dotted_name
@@ -250,6 +247,8 @@ class DeviceUse:
             return True
         named = expr.func if isinstance(expr, ast.Call) else expr
         if (self.program.canonical(named) or "").startswith("torch."):
+            return False
+        if may_be_dtype(self.program, expr, scope):
             return False
         if isinstance(expr, ast.Call):
             return kind in _MODELS and not known

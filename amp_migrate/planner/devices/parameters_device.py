@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from amp_migrate.model.calls.arguments import argument
 from amp_migrate.model.classes.constructors import is_run_by_constructor
 from amp_migrate.model.classes.given_classes import may_be_class
+from amp_migrate.model.classes.given_dicts import may_be_dict
 from amp_migrate.model.forwards.empty_modules import is_only_base, may_be_empty
 from amp_migrate.model.forwards.functions_of_models import takes_models
 from amp_migrate.model.forwards.loss_modules import holds_nothing
@@ -156,6 +157,7 @@ class TrainedModels:
             or value.held is not None
             or may_be_missing(self.program, model, scope)
             or may_be_class(self.program, model, scope)
+            or may_be_dict(self.program, model, scope)
         ):
             return False
         if isinstance(

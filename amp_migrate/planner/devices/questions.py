@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from amp_migrate.model.conditions.presence import asks_for_it
 from amp_migrate.model.dataflow.earlier_statements import is_lasting
+from amp_migrate.model.devices.casts import may_be_cast
 from amp_migrate.model.devices.forms import (
     NAMED,
     DeviceValue,
@@ -101,9 +102,8 @@ class DeviceQuestions:
                 )
             return self._asked(text, value, indexed=indexed)
         if value.form & Form.NONE:
-            return (
-                None  # `.to(None)` moves nothing; `torch.device(None)` raises
-            )
+            # `.to(None)` moves nothing; `torch.device(None)` raises
+            return None
         named = value.form & NAMED and not value.form & ~(NAMED | Form.UNSEEN)
         if named or self._has_run(move, here):
             return self._asked(
@@ -165,7 +165,7 @@ class DeviceQuestions:
     def _has_run(self, move: Move, here: ReadingPlace) -> bool:
         """Whether the move itself has run before the place, with the same device."""
         text = dotted_name(move.device) if move.device is not None else None
-        if text is None or move.device is None:
+        if text is None or may_be_cast(self.program, move.call):
             return False
         if move.scope is here.scope:
             return here.follows_one(self._moves_to(text, here))

@@ -8,12 +8,14 @@ import ast
 from collections.abc import Iterator
 
 from amp_migrate.model.classes.given_classes import may_be_class
+from amp_migrate.model.classes.given_dicts import may_be_dict
 from amp_migrate.model.conditions.truth_values import truth_values
 from amp_migrate.model.dataflow.earlier_statements import (
     has_run_at_calls,
     is_lasting,
     one_has_run,
 )
+from amp_migrate.model.devices.casts import may_be_cast
 from amp_migrate.model.devices.expressions import Devices
 from amp_migrate.model.devices.forms import NAMED, DeviceValue, Form
 from amp_migrate.model.devices.handed_in import device_handed_in
@@ -196,8 +198,10 @@ class AddedReads(RewrittenFile):
             )
         else:
             owns = home.graph.method(cls, "parameters") is not None
-        is_other = may_be_class(self.program, holder, scope) or bool(
-            takes_models(self.program, holder, scope)
+        is_other = (
+            may_be_class(self.program, holder, scope)
+            or may_be_dict(self.program, holder, scope)
+            or bool(takes_models(self.program, holder, scope))
         )
         if owns or is_other or value.kind not in (Kind.MODEL, Kind.UNKNOWN):
             yield self.failure(
@@ -284,6 +288,7 @@ class AddedReads(RewrittenFile):
             for where in self._methods_beside(call.args[0], scope, place)
             for move in where.calls
             if _moves_to(move, call.args[0])
+            and not may_be_cast(self.program, move)
         ]
         if one_has_run(self.program, moves, place):
             return True
