@@ -13,8 +13,10 @@ from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.steps.events import EventKind
 from amp_migrate.model.syntax.module import FUNCTIONS, LOOPS, Function, Scope
-from amp_migrate.model.syntax.queries import holds, nodes_in
+from amp_migrate.model.syntax.queries import holds, names_in, nodes_in
+from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.files.vicinity import callers_of_scope
+from amp_migrate.planner.optimizers.asked_models import asked_models
 from amp_migrate.planner.preconditions.already_half import (
     under_option,
     values_given,
@@ -60,7 +62,9 @@ def refuse_cast_by_hand(
             continue
         for at, cast in _casts_run_by(program, home):
             if _while_training(program, home, at, anchors) or (
-                cast.narrows and _line(at) < max(map(_line, anchors))
+                cast.narrows
+                and _line(at) < max(map(_line, anchors))
+                and _stays_half(program, home, at)
             ):
                 raise _refusal(at, cast)
 
@@ -109,6 +113,40 @@ def _while_training(
     return False
 
 
+def _stays_half(program: Program, scope: Scope, at: ast.AST) -> bool:
+    """Whether an optimizer of a scope holds what a node casts, and no `.float()` comes after it."""
+    names = set(_cast_names(program, at)) - {None}
+    made = (c for c in scope.calls if c is not at)
+    back = {
+        dotted_name(c.func.value)
+        for c in scope.calls
+        if isinstance(c.func, ast.Attribute)
+        and c.func.attr == "float"
+        and _line(c) > _line(at)
+    }
+    return any(
+        (names - back) & _held(program, call)
+        for call in made
+        if program.values.kind(call, scope) is Kind.OPTIMIZER
+    )
+
+
+def _held(program: Program, made: ast.Call) -> set[str | None]:
+    """The names of what an optimizer is made of."""
+    models = asked_models(program, made)
+    return {*names_in(made), *(dotted_name(one) for one in models)}
+
+
+def _cast_names(program: Program, at: ast.AST) -> Iterator[str | None]:
+    """The names that a call is handed, or over whose parameters the loop around goes."""
+    if isinstance(at, ast.Call):
+        yield from map(dotted_name, at.args)
+        return
+    for around in _inside(program, at):
+        if isinstance(around, ast.For):
+            yield from names_in(around.iter)
+
+
 def _casts_run_by(
     program: Program, scope: Scope
 ) -> Iterator[tuple[ast.AST, _Cast]]:
@@ -121,9 +159,20 @@ def _casts_run_by(
         ):
             yield node, cast
     for call in scope.calls:
-        for cast in _casts_of_call(program, call, scope):
-            if not _is_of_copy(program, call.args):
+        if _converts(program, call) and not _is_of_copy(program, call.args):
+            for cast in _casts_of_call(program, call, scope):
                 yield call, cast
+
+
+def _converts(program: Program, call: ast.Call) -> bool:
+    """`convert(model)`, `model = convert(model)`: a call that makes a model, `model = load(path)`,
+    may cast it within, and back.
+    """
+    above = program.module.parents[call]
+    if isinstance(above, ast.Assign):
+        target = dotted_name(above.targets[0])
+        return any(target == dotted_name(one) for one in call.args)
+    return isinstance(above, ast.Expr)
 
 
 def _assigned(program: Program, scope: Scope) -> Iterator[ast.Assign]:
