@@ -17,6 +17,7 @@ from amp_migrate.rewrite.proof.receivers import receivers_of
 
 _DEEP = 16
 _MAY_BE = DType.HALF | DType.FLOAT | DType.UNKNOWN
+_CHANGED = DType.DOUBLE | DType.COMPLEX
 _OF_TENSORS = (ast.MatMult, ast.Sub, ast.Div)
 
 
@@ -78,12 +79,15 @@ def is_one_tensor(program: Program, expr: ast.expr) -> bool:
     """
     scope = program.module.scope_of(expr)
     known = program.precision.of(expr, scope)
+    if known.dtypes & _CHANGED or known.dtypes == DType.INTEGER:
+        return False
+    if demands_of(program).demanded(expr, scope):
+        return True
     if known.container or known.dtypes & ~_MAY_BE:
         return False
     if known.dtypes and not known.dtypes & DType.UNKNOWN:
         return True
-    demands, receivers = demands_of(program), receivers_of(program)
-    if demands.demanded(expr, scope) or receivers.made(expr, scope, _DEEP):
+    if receivers_of(program).made(expr, scope, _DEEP):
         return True
     is_single = takes_no_several(program, expr) or _is_subtracted(program, expr)
     return is_single and is_output(program, expr, scope)

@@ -49,14 +49,14 @@ def _gives_back(branch: ast.If, given: set[str]) -> bool:
     )
 
 
-def may_tell_device(test: ast.expr) -> bool:
-    """Whether a condition may be about a device: what is compared with a text is only where that
-    names one, and `args.model != "gnn"` is not.
+def may_tell_device(test: ast.expr, beside: bool) -> bool:
+    """Whether a condition may be about a device. `beside` one that asks for a GPU, what is compared
+    with a text is only where that names a device, and `args.model != "gnn"` is not.
     """
     texts = [
         one.value
         for node in nodes_in(test)
-        if isinstance(node, ast.Compare)
+        if beside and isinstance(node, ast.Compare)
         for one in node.comparators
         if isinstance(one, ast.Constant) and isinstance(one.value, str)
     ]

@@ -195,20 +195,20 @@ class DeviceQuestions:
         """The conditions under which everything is moved: `use_cuda`, `not args.use_cpu`."""
         if not all(self._is_told_by_tests(move) for move in moves):
             return
-        common = self._common(
-            [
-                tuple(question(self.program, one) for one in move.tests)
-                for move in moves
-            ]
-        )
+        asked = [
+            tuple(question(self.program, one) for one in move.tests)
+            for move in moves
+        ]
+        common = self._common(asked)
         said = self._asked_here(moves, here) if common else {}
         text = tuple(said[one] for one in common if one in said)
         text = text if len(text) == len(common) else ()
         asking = dict(self._askings(moves, here))
         for names in self._ways_to_ask(text, here) if text else ():
             plain = [one for one in names if one not in asking]
-            parts = [ast.parse(one, mode="eval").body for one in plain]
-            if parts and all(map(may_tell_device, parts)):
+            beside = len(plain) < len(names)
+            parts = (ast.parse(one, mode="eval").body for one in plain)
+            if plain and all(may_tell_device(one, beside) for one in parts):
                 if here.can_read(" and ".join(plain)):
                     all_of = (asking.get(one, one) for one in reversed(names))
                     yield " and ".join(all_of)

@@ -55,9 +55,15 @@ class Turns:
         for name in names_in(loop.iter):
             for one in reaching.at(loop.iter, name).bindings:
                 made = one.statement
-                if isinstance(one.value, _LISTS) and isinstance(made, ast.stmt):
+                if not isinstance(one.value, _LISTS):
+                    continue
+                if isinstance(made, ast.stmt) and self._is_own(made):
                     found += [made, *self._behind(one.value, made)]
         return found
+
+    def _is_own(self, statement: ast.stmt) -> bool:
+        """Whether a statement stands in the body that is looked at: no list of the whole file."""
+        return self.program.module.scope_of(statement) is self.scope
 
     @property
     def _keeps_graph(self) -> bool:
