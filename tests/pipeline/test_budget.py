@@ -52,7 +52,7 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_STEPS", 2_000)
+    monkeypatch.setattr(budget, "_STEPS", 3_000)
     monkeypatch.setattr(budget, "_PER_CHARACTER", 0)
 
 
