@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.calls.call_sites import CallSite
-from amp_migrate.model.calls.held_functions import held_function, is_none
+from amp_migrate.model.calls.held_functions import held_function
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import (
     FUNCTIONS,
@@ -23,6 +23,7 @@ from amp_migrate.model.syntax.module import (
     Scope,
     returned,
 )
+from amp_migrate.model.syntax.queries import is_none
 
 _READERS = {"get", "__getitem__", "pop"}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amp_migrate.model.calls.arguments import argument, default_of
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope, returned
+from amp_migrate.model.syntax.queries import is_none
 
 if TYPE_CHECKING:
     from amp_migrate.model.calls.call_graph import CallGraph
@@ -98,8 +99,3 @@ def _element(value: ast.expr, place: int) -> ast.expr | None:
     if not isinstance(value, ast.Tuple) or place >= len(value.elts):
         return None
     return value.elts[place]
-
-
-def is_none(expr: ast.expr) -> bool:
-    """Whether an expression is the literal None."""
-    return isinstance(expr, ast.Constant) and expr.value is None

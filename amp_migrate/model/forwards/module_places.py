@@ -16,6 +16,7 @@ from amp_migrate.model.syntax.module import (
     Scope,
     returned,
 )
+from amp_migrate.model.syntax.queries import is_none
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.records import NamedTuple
 from amp_migrate.torch_facts import layers
@@ -299,14 +300,10 @@ def attributes(holder: Found, name: str) -> Iterator[Binding]:
         binding
         for cls in holder.program.graph.lineage(holder.cls)
         for binding in scopes[cls].bindings.get(f"self.{name}", ())
-        if not _is_none(binding.value)
+        if not is_none(binding.value)
     ]
     if all(b.how == "assign" and b.value is not None for b in held):
         yield from held
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _made(

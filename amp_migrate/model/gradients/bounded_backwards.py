@@ -9,7 +9,7 @@ import ast
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Function, Scope
-from amp_migrate.model.syntax.queries import names_in, nodes_in
+from amp_migrate.model.syntax.queries import is_none, names_in, nodes_in
 from amp_migrate.model.values.literals import number
 from amp_migrate.torch_facts.gradients import BOUNDING, NO_MULTIPLES
 
@@ -59,9 +59,5 @@ def _bounds(node: ast.expr, names: set[str], scope: Scope) -> bool:
         return True
     limits = given if whole else given[1:]
     return name in BOUNDING - {"nan_to_num"} and any(
-        number(one, scope) != 0 for one in limits if not _is_none(one)
+        number(one, scope) != 0 for one in limits if not is_none(one)
     )
-
-
-def _is_none(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and expr.value is None

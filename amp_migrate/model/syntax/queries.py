@@ -90,6 +90,11 @@ def constants_in(node: ast.AST) -> set[object]:
     }
 
 
+def is_none(expr: ast.AST | None) -> bool:
+    """Whether an expression is the literal None."""
+    return isinstance(expr, ast.Constant) and expr.value is None
+
+
 def asks_for_absence(test: ast.expr) -> bool:
     """Whether a condition holds `not` or `is`: `if scaler is None`."""
     return holds(test, lambda inner: isinstance(inner, (ast.Is, ast.Not)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from amp_migrate.model.syntax.queries import is_none
+
 
 def left_by(expr: ast.Subscript, whole: int) -> int:
     """Of `x[:, 0]`, `x[None]`, `x[ids]`, where `x` has `whole` dimensions at least.
@@ -14,7 +16,7 @@ def left_by(expr: ast.Subscript, whole: int) -> int:
         expr.slice.elts if isinstance(expr.slice, ast.Tuple) else [expr.slice]
     )
     slices = sum(isinstance(one, ast.Slice) for one in parts)
-    added = sum(_is_none(one) for one in parts)
+    added = sum(is_none(one) for one in parts)
     kept = slices + added
     taken = [one for one in parts if not _keeps(one)]
     left = max(whole - len(taken) - slices, 0)
@@ -26,10 +28,6 @@ def left_by(expr: ast.Subscript, whole: int) -> int:
 def _keeps(part: ast.expr) -> bool:
     is_open = isinstance(part, ast.Constant) and part.value in (None, ...)
     return is_open or isinstance(part, ast.Slice)
-
-
-def _is_none(part: ast.expr) -> bool:
-    return isinstance(part, ast.Constant) and part.value is None
 
 
 def _is_number(part: ast.expr) -> bool:

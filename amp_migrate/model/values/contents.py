@@ -17,6 +17,7 @@ from amp_migrate.model.syntax.module import (
     returned,
     returned_at,
 )
+from amp_migrate.model.syntax.queries import is_none
 from amp_migrate.model.values.keys import literal, may_be
 from amp_migrate.model.values.kinds import UNKNOWN, Value
 from amp_migrate.model.values.written_items import (
@@ -103,7 +104,7 @@ class Contents:
                 else [(part.key, part.expr)]
             )
             for key, expr in items:
-                if not _is_none(expr):  # nothing is done with that
+                if not is_none(expr):  # nothing is done with that
                     yield Item(key, self._value(part, expr))
 
     def _value(self, part: _Part, expr: ast.expr) -> Value:
@@ -285,7 +286,3 @@ class Contents:
 
 def _returned(function: Function, index: int | None) -> list[ast.expr]:
     return returned(function) if index is None else returned_at(function, index)
-
-
-def _is_none(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Constant) and expr.value is None

@@ -7,7 +7,7 @@ import ast
 from amp_migrate.model.naming.names import dotted_name
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import Binding, Scope
-from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.model.syntax.queries import calls_in, is_none
 from amp_migrate.model.values.kinds import Kind, optimizer_name
 
 
@@ -35,7 +35,7 @@ def handed_over(program: Program, optimizer: ast.expr, scope: Scope) -> bool:
         else []
     )
     values = [
-        b.value for b in made if b.value is not None and not _is_none(b.value)
+        b.value for b in made if b.value is not None and not is_none(b.value)
     ]
     if name.count(".") > 1 and values:
         return _set_by_its_class(program, name.rpartition(".")[2])
@@ -53,7 +53,7 @@ def _is_cleared(program: Program, name: str, scope: Scope) -> bool:
 
 def _are_of_parameters(bindings: list[Binding]) -> bool:
     """Whether whatever a variable is bound to, if only to None, is made of parameters."""
-    values = [b.value for b in bindings if not _is_none(b.value)]
+    values = [b.value for b in bindings if not is_none(b.value)]
     return bool(values) and all(
         one is not None and _takes_parameters(one) for one in values
     )
@@ -70,17 +70,13 @@ def _set_by_its_class(program: Program, attribute: str) -> bool:
         for b in scopes[c].bindings.get(f"self.{attribute}", ())
     ]
     values = [
-        b.value for b in made if b.value is not None and not _is_none(b.value)
+        b.value for b in made if b.value is not None and not is_none(b.value)
     ]
     return bool(values) and all(
         _takes_parameters(v)
         or program.values.kind(v, program.module.scope_of(v)) is Kind.OPTIMIZER
         for v in values
     )
-
-
-def _is_none(value: ast.expr | None) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _takes_parameters(made: ast.expr) -> bool:

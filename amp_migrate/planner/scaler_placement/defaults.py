@@ -9,9 +9,9 @@ import ast
 from amp_migrate.model.calls.arguments import default_of
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Scope
+from amp_migrate.model.syntax.queries import is_none
 from amp_migrate.model.values.kinds import Kind
 from amp_migrate.planner.scaler_placement.callers import callers_of
-from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.scaler_placement.optional import given_at
 from amp_migrate.planner.scaler_placement.sources import is_parameter
 from amp_migrate.project.module_graph import Project

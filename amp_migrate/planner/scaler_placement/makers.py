@@ -16,7 +16,7 @@ from amp_migrate.model.syntax.module import (
     is_abstract,
     returned,
 )
-from amp_migrate.model.syntax.queries import calls_in
+from amp_migrate.model.syntax.queries import calls_in, is_none
 from amp_migrate.model.values.call_values import is_property
 from amp_migrate.model.values.stored_attributes import stored_values
 from amp_migrate.planner.refusal import Refusal, what_was_read
@@ -323,8 +323,3 @@ def _makes_it(program: Program, method: Function) -> bool:
 def _sets(program: Program, cls: ast.ClassDef, attribute: str) -> list[Binding]:
     bindings = program.module.scopes[cls].bindings.get(attribute, [])
     return [b for b in bindings if b.how == "assign" and not is_none(b.value)]
-
-
-def is_none(value: ast.expr | None) -> bool:
-    """Whether an expression is the literal `None`."""
-    return isinstance(value, ast.Constant) and value.value is None

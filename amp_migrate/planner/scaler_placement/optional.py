@@ -10,8 +10,8 @@ from amp_migrate.model.calls.call_sites import CallSite
 from amp_migrate.model.calls.passed_on import options_are_told
 from amp_migrate.model.program import Program
 from amp_migrate.model.syntax.module import FUNCTIONS, Function, Scope
+from amp_migrate.model.syntax.queries import is_none
 from amp_migrate.planner.refusal import Refusal
-from amp_migrate.planner.scaler_placement.makers import is_none
 from amp_migrate.planner.spelling import Spellings
 from amp_migrate.records import NamedTuple
 from amp_migrate.rewrite.edits import (
